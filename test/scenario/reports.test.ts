@@ -614,6 +614,12 @@ describe('while nobody can say where a report goes', () => {
     const queue = onlyQueue(world.mirror('q1'));
     return { queue, row: coreOf(world).entries.table.index.find(letter.id, queue.handle) };
   }
+  function restarted(world: World): void {
+    world.gateway.kill();
+    world.gateway.crashNotes = [];
+    world.startGateway();
+    world.until(() => world.isWhole, 10_000, 'its partitions');
+  }
 
   for (const ordering of ['fifo', 'strict'] as const) {
     test(`other recipients of its message are tried on, and the ${ordering} queue goes on; the report follows`, () => {
@@ -672,6 +678,66 @@ describe('while nobody can say where a report goes', () => {
       assert.deepEqual([coreOf(world).entries.table.index.size, world.log.count('a message is held alone')], [0, 0]);
     });
   }
+
+  for (const ordering of ['fifo', 'strict'] as const) {
+    for (const isByRule of [false, true]) {
+      test(`what ${isByRule ? 'a standing hold' : 'an operator'} holds of a ${ordering} queue stays held over restarts; released, it is delivered and reported`, () => {
+        const { world, tell } = withoutWay(ordering, 'defer');
+        const letter = world.submit(['q1'], { recipients: 2 });
+        const { queue, row } = untilAside(world, letter);
+        if (isByRule) void coreOf(world).ruleDesk.add({ verb: 'hold', selector: { domain: 'q1.example' }, ...WHO });
+        world.run(1000);
+        assert.equal(coreOf(world).holds.holdEntry(queue, row, WHO, isByRule), '');
+        world.run(1000);
+        world.hops.script = ({ queueName, address }) => (queueName === 'senders' || address.startsWith('1') ? 'accept' : 'reject');
+        for (let life = 0; life < 2; life++) {
+          restarted(world);
+          if (life === 1) tell();
+          world.run(30_000);
+          assert.equal(stateOf(coreOf(world), 'q1', letter), EntryState.HELD);
+        }
+        assert.deepEqual([letter.arrivals.size, letter.reports.size], [0, 0]);
+        if (isByRule) void coreOf(world).ruleDesk.cancel(coreOf(world).rules.all()[0]?.id ?? '', WHO);
+        else assert.deepEqual(doById(coreOf(world), 'release', letter.id).whys, ['']);
+        quietAndJudged(world);
+        assert.deepEqual([[...letter.arrivals.keys()], [...letter.reports.keys()]], [['1@q1.example'], ['failure 0@q1.example']]);
+      });
+    }
+  }
+
+  test('one that an operator delays holds no strict queue, also over a restart', () => {
+    for (const isKnown of [false, true]) {
+      const { world, tell } = withoutWay('strict', 'defer');
+      const [letter, behind] = [world.submit(['q1'], { recipients: 2 }), world.submit(['q1'], { reversePath: '' })];
+      const { queue, row } = untilAside(world, letter);
+      world.hops.script = () => 'unreachable';
+      assert.equal(coreOf(world).holds.delayEntry(queue, row, world.gateway.wallMs() + 3 * 86_400_000, WHO), '');
+      world.run(100);
+      restarted(world);
+      if (isKnown) tell();
+      world.hops.script = () => 'accept';
+      world.until(() => behind.arrivals.size === 1, 20_000, 'who stood behind it');
+      world.run(20_000);
+      assert.deepEqual([stateOf(coreOf(world), 'q1', letter), letter.reports.size], [EntryState.DEFERRED, isKnown ? 1 : 0]);
+    }
+  });
+
+  test('one that was held comes back behind the head of a strict queue, also over a restart', () => {
+    const { world, tell } = withoutWay('strict', 'defer');
+    const [letter, head] = [world.submit(['q1'], { recipients: 2 }), world.submit(['q1'], { reversePath: '', recipients: 2 })];
+    const { queue, row } = untilAside(world, letter);
+    assert.equal(coreOf(world).holds.holdEntry(queue, row, WHO), '');
+    world.until(() => head.attempts.get('q1') === 1, 10_000, 'another is the head');
+    const tried = letter.attempts.get('q1');
+    assert.deepEqual(doById(coreOf(world), 'release', letter.id).whys, ['']);
+    world.run(500);
+    restarted(world);
+    tell();
+    world.until(() => head.attempts.get('q1') === 2, 20_000, 'the head is tried again');
+    assert.equal(letter.attempts.get('q1'), tried, 'nobody overtakes it');
+    world.hops.script = () => 'accept';
+    quietAndJudged(world);
+  });
 
   test('what an operator ends of the others leaves the report of a delivery owed', () => {
     for (const verb of ['delete', 'bounce', 'expire'] as const) {

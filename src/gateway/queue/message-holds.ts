@@ -477,8 +477,7 @@ export class MessageHolds {
     if (note.heldSinceWallMs !== 0) this.#setExpiry(row, this.expiryWallMs(row, note));
     const { addedSeconds } = note.heldSinceWallMs === 0 ? note : this.#lifetimeOf(row, note);
     // It comes back behind what is due; the next process is not to take it for the head that it was (G3).
-    const isHeadNoMore = queue.route.ordering === 'strict' && note.owedChange === 0;
-    const dueWallMs = isHeadNoMore ? 0 : note.dueWallMs;
+    const dueWallMs = queue.route.ordering === 'strict' ? 0 : note.dueWallMs;
     const number = settlement.annotate(queue, row, {
       ...note, dueWallMs, heldSinceWallMs: 0, isHeldByRule: false, tries: 0, addedSeconds,
     });
