@@ -6,6 +6,7 @@ import { MessageView } from '../../src/gateway/look/message-view.js';
 import type { MailQueue } from '../../src/gateway/queue/mail-queue.js';
 import type { FindReportWay } from '../../src/gateway/queue/types.js';
 import { ALIAS_CHANGED, ALIAS_EXPANDED, ALIAS_SUCCESS, COMMITTED, NOTIFY_DELAY, NOTIFY_FAILURE, NOTIFY_NEVER, NOTIFY_SUCCESS, NOT_READY, NO_MEMORY, RET_HEADERS } from '../../src/gateway/queue/types.js';
+import { MessagePacker } from '../../src/platform/node/packer.js';
 import { doById } from './by-id.js';
 import { checkAll } from './checks.js';
 import type { Letter } from './letters.js';
@@ -594,8 +595,8 @@ describe('a report of a sender with a key', () => {
 
 describe('while nobody can say where a report goes', () => {
   /** Of each message one recipient is refused, and the others are as `others` says. */
-  function withoutWay(ordering: 'fifo' | 'strict', others: 'accept' | 'defer'): { readonly world: World; readonly tell: () => void } {
-    const world = World.started({ queues: [{ name: 'q1', ordering }], retryDelayMs: 5000 });
+  function withoutWay(ordering: 'fifo' | 'strict', others: 'accept' | 'defer', retryDelayMs = 5000): { readonly world: World; readonly tell: () => void } {
+    const world = World.started({ queues: [{ name: 'q1', ordering }], retryDelayMs });
     world.hops.script = ({ queueName, address }) => (queueName === 'senders' ? 'accept' : address.startsWith('0') ? 'reject' : others);
     const plain = world.gateway.wayTo;
     world.gateway.wayTo = () => NOT_READY;
@@ -737,6 +738,79 @@ describe('while nobody can say where a report goes', () => {
     assert.equal(letter.attempts.get('q1'), tried, 'nobody overtakes it');
     world.hops.script = () => 'accept';
     quietAndJudged(world);
+  });
+
+  test('an operator may hold and end it soon, however far the next attempt is', () => {
+    const { world } = withoutWay('fifo', 'defer', 3_600_000);
+    const letter = world.submit(['q1'], { recipients: 2 });
+    untilAside(world, letter);
+    world.run(60_000);
+    assert.deepEqual([letter.attempts.get('q1'), doById(coreOf(world), 'hold', letter.id).whys], [1, ['']]);
+  });
+
+  test('mail whose route is gone waits for its report, and is held as other mail of its queue then', () => {
+    const { world, tell } = withoutWay('fifo', 'defer');
+    const letter = world.submit(['q1'], { recipients: 2 });
+    untilAside(world, letter);
+    world.unrouted.add('q1');
+    restarted(world);
+    world.run(30_000);
+    assert.equal(stateOf(coreOf(world), 'q1', letter), EntryState.REPORTING, 'nobody is to be tried meanwhile');
+    tell();
+    world.until(() => letter.reports.size === 1, 10_000, 'the report');
+    world.run(1000);
+    const queue = onlyQueue(world.mirror('q1'));
+    assert.deepEqual([stateOf(coreOf(world), 'q1', letter), queue.heldCount, queue.deferredCount, queue.readyCount], [EntryState.HELD, 1, 0, 0]);
+    world.unrouted.clear();
+    world.hops.script = () => 'accept';
+    restarted(world);
+    quietAndJudged(world);
+    assert.deepEqual([[...letter.arrivals.keys()], [...letter.reports.keys()]], [['1@q1.example'], ['failure 0@q1.example']]);
+  });
+
+  test('to look for the way reads no recipients, and what is made of many of them is little a turn', () => {
+    const { world, tell } = withoutWay('fifo', 'defer', 600_000);
+    const letters = world.submitMany(30, ['q1'], { recipients: 1000 });
+    const refused = world.submit(['q1'], { recipients: 1 });
+    world.until(() => letters.every((letter) => stateOf(coreOf(world), 'q1', letter) === EntryState.REPORTING), 10_000, 'reports are owed');
+    const { unpack } = MessagePacker.prototype;
+    let readCount = 0;
+    MessagePacker.prototype.unpack = function(bytes) {
+      if (bytes.length > 10_000) readCount += 1;
+      return unpack.call(this, bytes);
+    };
+    try {
+      world.run(5000);
+      assert.equal(readCount, 0, 'while others wait for them');
+      world.until(() => letters.every((letter) => isGoingOn(world, letter)), 20_000, 'they are put aside');
+      world.run(2000);
+      readCount = 0;
+      world.run(5000);
+      assert.equal(readCount, 0, 'while they are aside');
+    } finally {
+      MessagePacker.prototype.unpack = unpack;
+    }
+    const most = mostComposedInATurn(world);
+    tell();
+    world.until(() => [...letters, refused].every(({ reports }) => reports.size === 1), 10_000, 'the reports');
+    assert.ok(most() <= 10, String(most()));
+  });
+
+  test('those that a process before began are looked at once when they are back', () => {
+    const { world } = withoutWay('fifo', 'defer');
+    const letters = world.submitMany(500, ['q1']);
+    world.until(() => letters.every((letter) => stateOf(coreOf(world), 'q1', letter) === EntryState.REPORTING), 20_000, 'reports are owed');
+    let looks = 0;
+    world.gateway.wayTo = () => {
+      looks += 1;
+      return NOT_READY;
+    };
+    world.gateway.kill();
+    world.startGateway();
+    world.until(() => world.isWhole && coreOf(world).reports.openCount === 500, 10_000, 'they are back');
+    world.run(1000);
+    // And 64 in each tick of a tenth of a second.
+    assert.ok(looks >= 500 && looks < 500 + 30 * 64, String(looks));
   });
 
   test('what an operator ends of the others leaves the report of a delivery owed', () => {

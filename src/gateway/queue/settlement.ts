@@ -5,7 +5,8 @@
  *   all delivered                     ─► DELETE                                  (the plain path)
  *   some to try again                 ─► ANNOTATE (states, attempts, due time)   DEFERRED
  *   some failed or expired, report due─► ANNOTATE (report owed), report-job.ts   REPORTING
- *   nobody knows its way, others due  ─► ANNOTATE; it is owed while they go on   DEFERRED, READY
+ *   nobody knows its way, others left ─► ANNOTATE; it is owed while they go on   DEFERRED, READY
+ *   no route leads out of its queue   ─► ANNOTATE, once the report is made       HELD
  *   failed, no report allowed or asked─► ended, logged and counted by reason
  *   time is up meanwhile              ─► whoever is still to be tried has failed, too (interruptions.ts)
  *   next hop not reached at all       ─► nothing changes; outbound backs off
@@ -19,7 +20,7 @@ import type { Mirrors } from '../mirror/mirrors.js';
 import type { DueTimes } from './due-times.js';
 import type { Entries } from './entries.js';
 import { EntryState } from './entry-table.js';
-import { decodeEnvelope } from './envelope.js';
+import { decodeEnvelope, decodeReversePath } from './envelope.js';
 import type { MemoryGauge } from './memory-gauge.js';
 import type { MailQueue } from './mail-queue.js';
 import type { MailEvents } from './mail-events.js';
@@ -113,6 +114,14 @@ export class Settlement {
     const envelope = decodeEnvelope(packer, entries.table.messageId(row), entries.head(row));
     if (envelope === undefined) return undefined;
     return noteRoom(envelope.recipients.length) <= entries.room(row) ? envelope : undefined;
+  }
+
+  /** The same of who sent it alone, as often as somebody asks. */
+  reversePathOf(row: number): string | undefined {
+    const { entries, packer } = this.#ports;
+    const recent = entries.envelopes.of(row);
+    if (recent !== undefined) return recent.reversePath;
+    return entries.isAllAbsent(row) ? undefined : decodeReversePath(packer, entries.head(row));
   }
 
   /** The attempt is over. */
@@ -315,14 +324,19 @@ export class Settlement {
       this.end(queue, row);
       return;
     }
-    const envelope = this.envelopeOf(row);
-    if (envelope !== undefined && this.isOver(row)) {
+    const envelope = this.isOver(row) ? this.envelopeOf(row) : undefined;
+    if (envelope !== undefined) {
       this.#conclude(queue, row, envelope, note, this.#repliesOf(row));
       return;
     }
+    const { table } = this.#ports.entries;
     this.annotate(queue, row, note);
-    if (queue.hasPlace(row)) {
-      this.#ports.entries.table.transition(row, EntryState.READY);
+    if (!queue.routed) {
+      // As other mail of its queue is, since that has come back.
+      table.transition(row, EntryState.HELD);
+      queue.heldCount += 1;
+    } else if (queue.hasPlace(row)) {
+      table.transition(row, EntryState.READY);
       this.#ports.wake(queue);
     } else this.#deferUntil(queue, row, note, queue.isBlockedBy(row));
     this.#ports.onReported(queue, row);
