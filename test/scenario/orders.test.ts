@@ -4,6 +4,8 @@ import { describe, test } from 'node:test';
 import type { OrderVerb, QueueOrderAnswer, Selector } from '../../src/admin-api/queue-orders.js';
 import { formatMessageId } from '../../src/base/text-id.js';
 import { EntryState } from '../../src/gateway/queue/entry-table.js';
+import { NOTIFY_DELAY, NOTIFY_FAILURE, NOTIFY_NEVER, NOTIFY_SUCCESS, NOT_READY } from '../../src/gateway/queue/types.js';
+import { doById } from './by-id.js';
 import { checkAll } from './checks.js';
 import { Group } from './group.js';
 import { coreOf, stateOf } from './inspect.js';
@@ -52,6 +54,53 @@ function deferring(more: ConstructorParameters<typeof World>[0] = {}): World {
 
 function untilDeferred(world: World, letters: readonly Letter[], queue = 'q1'): void {
   world.until(() => letters.every((letter) => stateOf(coreOf(world), queue, letter) === S.DEFERRED), 10_000, 'deferrals');
+}
+
+/** What is to be told of a failure, and to whom: all of it that ends without a report, and two that are told. */
+const TELLINGS = [
+  { notify: NOTIFY_NEVER }, { notify: NOTIFY_DELAY }, { notify: NOTIFY_SUCCESS }, { reversePath: '' }, { notify: NOTIFY_FAILURE }, { notify: 0 },
+] as const;
+type Place = 'DEFERRED' | 'READY' | 'HEAD' | 'BEHIND' | 'DELAYED' | 'HELD' | 'ASIDE';
+
+/** Of messages in this state, each in a queue of its own, one recipient of each is ended, or every one; then mail flows. */
+function endedIn(place: Place, verb: 'delete' | 'bounce' | 'expire'): void {
+  const cases = TELLINGS.flatMap((telling) => [{ telling, isWhole: false }, { telling, isWhole: true }]);
+  const ordering = place === 'HEAD' || place === 'BEHIND' ? 'strict' : 'fifo';
+  const world = World.started({ queues: cases.map((_, i) => ({ name: `q${String(i)}`, ordering })), retryDelayMs: 600_000 });
+  const { wayTo } = world.gateway;
+  if (place === 'ASIDE') world.gateway.wayTo = () => NOT_READY;
+  world.hops.script = ({ address }) => (place === 'READY' ? 'unreachable' : place === 'ASIDE' && address.startsWith('2') ? 'reject' : 'defer');
+  const first = place === 'BEHIND' ? cases.map((_, i) => world.submit([`q${String(i)}`])) : [];
+  const letters = cases.map(({ telling }, i) => world.submit([`q${String(i)}`], { recipients: place === 'ASIDE' ? 3 : 2, ...telling }));
+  world.run(20_000);
+  if (place === 'HELD') carriedOut(world, 'hold', { everything: true });
+  if (place === 'DELAYED') for (const { id } of letters) doById(coreOf(world), 'delay', id, WHO, world.gateway.wallMs() + 86_400_000);
+  const ids = (isWhole: boolean): string[] => letters.filter((_, i) => cases[i]?.isWhole === isWhole).map(idText);
+  const part = carriedOut(world, verb, { recipient: '1@*', ids: ids(false) });
+  assert.deepEqual([part.done, part.not_done], place === 'HELD' ? [0, 6] : [6, 0]);
+  assert.equal(carriedOut(world, verb, { ids: ids(true) }).done, 6);
+  world.run(1000);
+  world.gateway.wayTo = wayTo;
+  world.hops.script = () => 'accept';
+  for (const { id } of letters) doById(coreOf(world), 'release', id);
+  world.run(700_000);
+  world.untilQuiet();
+  assert.ok(first.every(({ arrivals }) => arrivals.size === 1));
+  letters.forEach((letter, i) => {
+    const { telling = TELLINGS[0], isWhole = false } = cases[i] ?? {};
+    const isTold = 'notify' in telling && (telling.notify === 0 || telling.notify === NOTIFY_FAILURE);
+    const end = (at: number): string => {
+      const address = `${String(at)}@q${String(i)}.example`;
+      const [arrived, reports] = [letter.arrivals.get(address) ?? 0, letter.reports.get(`failure ${address}`)?.size ?? 0];
+      return `${String(arrived)} arrived, ${String(reports)} reported, ${letter.ended.has(address) ? 'ended' : 'not ended'}`;
+    };
+    const [arrived, ended] = ['1 arrived, 0 reported, not ended', isTold && verb !== 'delete' ? '0 arrived, 1 reported, not ended' : '0 arrived, 0 reported, ended'];
+    const isEnded = isWhole || place !== 'HELD';
+    assert.deepEqual([end(0), end(1)], [isWhole ? ended : arrived, isEnded ? ended : arrived], `letter ${String(i)}`);
+  });
+  for (const queue of coreOf(world).registry.queues()) {
+    assert.deepEqual([queue.readyCount, queue.deferredCount, queue.delayedCount, queue.heldCount, queue.isBlocked], [0, 0, 0, 0, false]);
+  }
 }
 
 describe('an order over many messages', () => {
@@ -308,6 +357,12 @@ describe('an order over many messages', () => {
       assert.deepEqual(arrived.map(({ messageId }) => messageId), letters.map((letter) => letter.id));
       checkAll(world.letters, ['q1']);
     });
+  }
+
+  for (const place of ['DEFERRED', 'READY', 'HEAD', 'BEHIND', 'DELAYED', 'HELD', 'ASIDE'] as const) {
+    for (const verb of ['delete', 'bounce', 'expire'] as const) {
+      test(`to ${verb} recipients of what is ${place} tells whoever is to be told, and the others go on`, () => { endedIn(place, verb); });
+    }
   }
 
   test('keeps that place over a takeover while its report is made', () => {

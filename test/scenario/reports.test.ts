@@ -6,6 +6,7 @@ import { MessageView } from '../../src/gateway/look/message-view.js';
 import type { MailQueue } from '../../src/gateway/queue/mail-queue.js';
 import type { FindReportWay } from '../../src/gateway/queue/types.js';
 import { ALIAS_CHANGED, ALIAS_EXPANDED, ALIAS_SUCCESS, COMMITTED, NOTIFY_DELAY, NOTIFY_FAILURE, NOTIFY_NEVER, NOTIFY_SUCCESS, NOT_READY, NO_MEMORY, RET_HEADERS } from '../../src/gateway/queue/types.js';
+import { MessagePacker } from '../../src/platform/node/packer.js';
 import { doById } from './by-id.js';
 import { checkAll } from './checks.js';
 import type { Letter } from './letters.js';
@@ -594,8 +595,8 @@ describe('a report of a sender with a key', () => {
 
 describe('while nobody can say where a report goes', () => {
   /** Of each message one recipient is refused, and the others are as `others` says. */
-  function withoutWay(ordering: 'fifo' | 'strict', others: 'accept' | 'defer'): { readonly world: World; readonly tell: () => void } {
-    const world = World.started({ queues: [{ name: 'q1', ordering }], retryDelayMs: 5000 });
+  function withoutWay(ordering: 'fifo' | 'strict', others: 'accept' | 'defer', retryDelayMs = 5000): { readonly world: World; readonly tell: () => void } {
+    const world = World.started({ queues: [{ name: 'q1', ordering }], retryDelayMs });
     world.hops.script = ({ queueName, address }) => (queueName === 'senders' ? 'accept' : address.startsWith('0') ? 'reject' : others);
     const plain = world.gateway.wayTo;
     world.gateway.wayTo = () => NOT_READY;
@@ -606,6 +607,20 @@ describe('while nobody can say where a report goes', () => {
     return state === EntryState.READY || state === EntryState.DEFERRED || state === EntryState.IN_FLIGHT;
   };
   const arrivedAt = (world: World): readonly string[] => world.hops.arrivals.map(({ address }) => address);
+  const WHO = { reason: 'a look first', who: 'ann' };
+  /** Its report is put aside: where its message is now. */
+  function untilAside(world: World, letter: Letter): { readonly queue: MailQueue; readonly row: number } {
+    world.until(() => stateOf(coreOf(world), 'q1', letter) === EntryState.REPORTING, 10_000, 'a report is owed');
+    world.until(() => stateOf(coreOf(world), 'q1', letter) !== EntryState.REPORTING, 15_000, 'it is put aside');
+    const queue = onlyQueue(world.mirror('q1'));
+    return { queue, row: coreOf(world).entries.table.index.find(letter.id, queue.handle) };
+  }
+  function restarted(world: World): void {
+    world.gateway.kill();
+    world.gateway.crashNotes = [];
+    world.startGateway();
+    world.until(() => world.isWhole, 10_000, 'its partitions');
+  }
 
   for (const ordering of ['fifo', 'strict'] as const) {
     test(`other recipients of its message are tried on, and the ${ordering} queue goes on; the report follows`, () => {
@@ -664,6 +679,175 @@ describe('while nobody can say where a report goes', () => {
       assert.deepEqual([coreOf(world).entries.table.index.size, world.log.count('a message is held alone')], [0, 0]);
     });
   }
+
+  for (const ordering of ['fifo', 'strict'] as const) {
+    for (const isByRule of [false, true]) {
+      test(`what ${isByRule ? 'a standing hold' : 'an operator'} holds of a ${ordering} queue stays held over restarts; released, it is delivered and reported`, () => {
+        const { world, tell } = withoutWay(ordering, 'defer');
+        const letter = world.submit(['q1'], { recipients: 2 });
+        const { queue, row } = untilAside(world, letter);
+        if (isByRule) void coreOf(world).ruleDesk.add({ verb: 'hold', selector: { domain: 'q1.example' }, ...WHO });
+        world.run(1000);
+        assert.equal(coreOf(world).holds.holdEntry(queue, row, WHO, isByRule), '');
+        world.run(1000);
+        world.hops.script = ({ queueName, address }) => (queueName === 'senders' || address.startsWith('1') ? 'accept' : 'reject');
+        for (let life = 0; life < 2; life++) {
+          restarted(world);
+          if (life === 1) tell();
+          world.run(30_000);
+          assert.equal(stateOf(coreOf(world), 'q1', letter), EntryState.HELD);
+        }
+        assert.deepEqual([letter.arrivals.size, letter.reports.size], [0, 0]);
+        if (isByRule) void coreOf(world).ruleDesk.cancel(coreOf(world).rules.all()[0]?.id ?? '', WHO);
+        else assert.deepEqual(doById(coreOf(world), 'release', letter.id).whys, ['']);
+        quietAndJudged(world);
+        assert.deepEqual([[...letter.arrivals.keys()], [...letter.reports.keys()]], [['1@q1.example'], ['failure 0@q1.example']]);
+      });
+    }
+  }
+
+  test('one that an operator delays holds no strict queue, also over a restart', () => {
+    for (const isKnown of [false, true]) {
+      const { world, tell } = withoutWay('strict', 'defer');
+      const [letter, behind] = [world.submit(['q1'], { recipients: 2 }), world.submit(['q1'], { reversePath: '' })];
+      const { queue, row } = untilAside(world, letter);
+      world.hops.script = () => 'unreachable';
+      assert.equal(coreOf(world).holds.delayEntry(queue, row, world.gateway.wallMs() + 3 * 86_400_000, WHO), '');
+      world.run(100);
+      restarted(world);
+      if (isKnown) tell();
+      world.hops.script = () => 'accept';
+      world.until(() => behind.arrivals.size === 1, 20_000, 'who stood behind it');
+      world.run(20_000);
+      assert.deepEqual([stateOf(coreOf(world), 'q1', letter), letter.reports.size], [EntryState.DEFERRED, isKnown ? 1 : 0]);
+    }
+  });
+
+  test('one that was held comes back behind the head of a strict queue, also over a restart', () => {
+    const { world, tell } = withoutWay('strict', 'defer');
+    const [letter, head] = [world.submit(['q1'], { recipients: 2 }), world.submit(['q1'], { reversePath: '', recipients: 2 })];
+    const { queue, row } = untilAside(world, letter);
+    assert.equal(coreOf(world).holds.holdEntry(queue, row, WHO), '');
+    world.until(() => head.attempts.get('q1') === 1, 10_000, 'another is the head');
+    const tried = letter.attempts.get('q1');
+    assert.deepEqual(doById(coreOf(world), 'release', letter.id).whys, ['']);
+    world.run(500);
+    restarted(world);
+    tell();
+    world.until(() => head.attempts.get('q1') === 2, 20_000, 'the head is tried again');
+    assert.equal(letter.attempts.get('q1'), tried, 'nobody overtakes it');
+    world.hops.script = () => 'accept';
+    quietAndJudged(world);
+  });
+
+  test('an operator may hold and end it soon, however far the next attempt is', () => {
+    const { world } = withoutWay('fifo', 'defer', 3_600_000);
+    const letter = world.submit(['q1'], { recipients: 2 });
+    untilAside(world, letter);
+    world.run(60_000);
+    assert.deepEqual([letter.attempts.get('q1'), doById(coreOf(world), 'hold', letter.id).whys], [1, ['']]);
+  });
+
+  test('mail whose route is gone waits for its report, and is held as other mail of its queue then', () => {
+    const { world, tell } = withoutWay('fifo', 'defer');
+    const letter = world.submit(['q1'], { recipients: 2 });
+    untilAside(world, letter);
+    world.unrouted.add('q1');
+    restarted(world);
+    world.run(30_000);
+    assert.equal(stateOf(coreOf(world), 'q1', letter), EntryState.REPORTING, 'nobody is to be tried meanwhile');
+    tell();
+    world.until(() => letter.reports.size === 1, 10_000, 'the report');
+    world.run(1000);
+    const queue = onlyQueue(world.mirror('q1'));
+    assert.deepEqual([stateOf(coreOf(world), 'q1', letter), queue.heldCount, queue.deferredCount, queue.readyCount], [EntryState.HELD, 1, 0, 0]);
+    world.unrouted.clear();
+    world.hops.script = () => 'accept';
+    restarted(world);
+    quietAndJudged(world);
+    assert.deepEqual([[...letter.arrivals.keys()], [...letter.reports.keys()]], [['1@q1.example'], ['failure 0@q1.example']]);
+  });
+
+  test('to look for the way reads no recipients, and what is made of many of them is little a turn', () => {
+    const { world, tell } = withoutWay('fifo', 'defer', 600_000);
+    const letters = world.submitMany(30, ['q1'], { recipients: 1000 });
+    const refused = world.submit(['q1'], { recipients: 1 });
+    world.until(() => letters.every((letter) => stateOf(coreOf(world), 'q1', letter) === EntryState.REPORTING), 10_000, 'reports are owed');
+    const { unpack } = MessagePacker.prototype;
+    let readCount = 0;
+    MessagePacker.prototype.unpack = function(bytes) {
+      if (bytes.length > 10_000) readCount += 1;
+      return unpack.call(this, bytes);
+    };
+    try {
+      world.run(5000);
+      assert.equal(readCount, 0, 'while others wait for them');
+      world.until(() => letters.every((letter) => isGoingOn(world, letter)), 20_000, 'they are put aside');
+      world.run(2000);
+      readCount = 0;
+      world.run(5000);
+      assert.equal(readCount, 0, 'while they are aside');
+    } finally {
+      MessagePacker.prototype.unpack = unpack;
+    }
+    const most = mostComposedInATurn(world);
+    tell();
+    world.until(() => [...letters, refused].every(({ reports }) => reports.size === 1), 10_000, 'the reports');
+    assert.ok(most() <= 10, String(most()));
+  });
+
+  test('those that a process before began are looked at once when they are back', () => {
+    const { world } = withoutWay('fifo', 'defer');
+    const letters = world.submitMany(500, ['q1']);
+    world.until(() => letters.every((letter) => stateOf(coreOf(world), 'q1', letter) === EntryState.REPORTING), 20_000, 'reports are owed');
+    let looks = 0;
+    world.gateway.wayTo = () => {
+      looks += 1;
+      return NOT_READY;
+    };
+    world.gateway.kill();
+    world.startGateway();
+    world.until(() => world.isWhole && coreOf(world).reports.openCount === 500, 10_000, 'they are back');
+    world.run(1000);
+    // And 64 in each tick of a tenth of a second.
+    assert.ok(looks >= 500 && looks < 500 + 30 * 64, String(looks));
+  });
+
+  test('what an operator ends of the others leaves the report of a delivery owed', () => {
+    for (const verb of ['delete', 'bounce', 'expire'] as const) {
+      for (const isHeld of [false, true]) {
+        const { world, tell } = withoutWay('fifo', 'defer');
+        world.hops.script = ({ queueName, address }) => (queueName === 'senders' || address.startsWith('0') ? 'accept' : 'defer');
+        const letter = world.submit(['q1'], { recipients: 2, notify: NOTIFY_SUCCESS | NOTIFY_FAILURE });
+        const { queue, row } = untilAside(world, letter);
+        if (isHeld) assert.equal(coreOf(world).holds.holdEntry(queue, row, WHO), '');
+        assert.equal(coreOf(world).holds.endEntry(queue, row, [1], verb, WHO), '');
+        world.run(1000);
+        tell();
+        world.untilQuiet();
+        const failed = verb === 'delete' ? [] : ['failure 1@q1.example'];
+        assert.deepEqual([...letter.reports.keys()].sort(), [...failed, 'success 0@q1.example']);
+        assert.deepEqual([coreOf(world).entries.table.index.size, queue.heldCount], [0, 0]);
+      }
+    }
+  });
+
+  test('an operator returns the others: whoever was refused before is told what was said then, and counted once', () => {
+    for (const isHeld of [false, true]) {
+      const { world, tell } = withoutWay('fifo', 'defer');
+      const letter = world.submit(['q1'], { recipients: 2 });
+      const { queue, row } = untilAside(world, letter);
+      const core = coreOf(world);
+      const [refused] = core.noteOf(row, 2).results;
+      if (isHeld) assert.equal(core.holds.holdEntry(queue, row, WHO), '');
+      assert.equal(core.holds.endEntry(queue, row, isHeld ? [1] : [0, 1], 'bounce', WHO), '');
+      const { results } = core.noteOf(row, 2);
+      assert.deepEqual([results[0], results[1]?.enhanced], [refused, '5.7.1']);
+      tell();
+      world.untilQuiet();
+      assert.deepEqual([...letter.reports.keys()], ['failure 0@q1.example', 'failure 1@q1.example']);
+    }
+  });
 
   test('what an operator deletes of the others leaves the report owed; of all, nothing', () => {
     for (const [meant, reports] of [[[1], 1], [[0], 0], [[0, 1], 0]] as const) {

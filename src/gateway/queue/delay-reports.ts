@@ -126,7 +126,7 @@ export class DelayReports {
     });
     if (recipients.length === 0) return 'never';
     // The answer may hold for less than a round of the walk.
-    const way = writer.wayTo(envelope, () => { this.#onWayKnown(row, envelope.messageId); });
+    const way = writer.wayTo(envelope.reversePath, () => { this.#onWayKnown(row, envelope.messageId); });
     if (typeof way === 'string') return 'never';
     if (way === NOT_READY) return 'later';
     if (entries.isAbsent(row)) return wanted(queue, row, entries, memory);

@@ -13,7 +13,8 @@
  *              ─ failed or expired / ANNOTATE ─► REPORTING                   ─ not to be sent yet ─► READY
  *   DEFERRED   ─ due ─► READY                                                ─ held ─► HELD
  *              ─ expired or failed by an operator / ANNOTATE ─► REPORTING
- *   REPORTING  ─ reported, or put aside, some still to try ─► DEFERRED, READY   ─ found damaged ─► HELD
+ *   REPORTING  ─ reported, or put aside, some still to try ─► DEFERRED, READY
+ *              ─ found damaged; reported, some still to try, their route is gone ─► HELD
  *   HELD       ─ released ─► READY, or REPORTING where a report is owed         ─ delayed ─► DEFERRED
  *              ─ expired or failed by an operator / ANNOTATE ─► REPORTING
  *   any but STORING ─ delivered, reported, deleted: its end / DELETE ─► FREE

@@ -22,6 +22,7 @@
  * delivered. The message id travels beside the head. What changes during the life of the entry is not
  * here but in its note (note.ts).
  */
+import { joined } from '../../base/joined.js';
 import type { Packer } from '../../platform/ports.js';
 import { checkControl } from '../../protocol/bounds.js';
 import { classNumber, readLabel } from './label.js';
@@ -33,6 +34,12 @@ export const PREFIX_BYTES = 24;
 export const LABEL_FIXED_BYTES = 2;
 export const FIXED_ELEMENTS = 6;
 export const ELEMENTS_PER_RECIPIENT = 3;
+
+/** Tags of MessagePack. */
+const ARRAY_OF_ONE = Uint8Array.of(0x91);
+const ARRAY_16 = 0xdc;
+const TEXT_8 = 0xd9;
+const TEXT_16 = 0xda;
 
 /** The head bytes of an envelope. */
 export function encodeEnvelope(packer: Packer, envelope: Envelope): Uint8Array {
@@ -119,6 +126,27 @@ function isEnvelope(values: readonly unknown[]): boolean {
   return true;
 }
 
+/** Where what the label leaves of a known head begins. */
+function packedAt(head: Uint8Array): number {
+  return PREFIX_BYTES + LABEL_FIXED_BYTES + (head[PREFIX_BYTES + 1] ?? 0);
+}
+
+/**
+ * The reverse-path alone, for who asks again and again: the recipients behind it may be thousands. Undefined
+ * where decodeEnvelope() is.
+ */
+export function decodeReversePath(packer: Packer, head: Uint8Array): string | undefined {
+  if (readHeadPrefix(head) === undefined) return undefined;
+  const arrayAt = packedAt(head);
+  const at = arrayAt + (head[arrayAt] === ARRAY_16 ? 3 : 1);
+  const [tag = 0, high = 0, low = 0] = head.subarray(at, at + 3);
+  const bytes = tag === TEXT_16 ? 3 + high * 256 + low : tag === TEXT_8 ? 2 + high : 1 + (tag & 0x1f);
+  const alone = joined([ARRAY_OF_ONE, head.subarray(at, at + bytes)]);
+  if (checkControl(alone) !== '') return undefined;
+  const [reversePath] = packer.unpack(alone) as unknown[];
+  return typeof reversePath === 'string' ? reversePath : undefined;
+}
+
 /**
  * The envelope in head bytes. Undefined when another release wrote a version that this one does not know, or
  * when the bytes are damaged: such an entry is held, and listing it must not end the process.
@@ -129,7 +157,7 @@ export function decodeEnvelope(packer: Packer, messageId: number, head: Uint8Arr
   const view = new DataView(head.buffer, head.byteOffset, head.length);
   const label = readLabel(view, PREFIX_BYTES, head.length);
   if (label === undefined) return undefined;
-  const packed = head.subarray(PREFIX_BYTES + LABEL_FIXED_BYTES + label.name.length);
+  const packed = head.subarray(packedAt(head));
   if (checkControl(packed) !== '') return undefined;
   const values = packer.unpack(packed) as unknown[];
   if (!isEnvelope(values)) return undefined;

@@ -19,9 +19,9 @@
  * "Fails" means the recipients that are still to be tried; each is reported, or ended where no report is
  * allowed (settlement.ts). The head of a strict queue frees it by its own end, hold or delete, never by that
  * of another entry (mail-queue.ts). What an operator is refused, the operator asks again: those states last
- * moments, but where nothing is left of a message but a report of which nobody can say the way. A delivery
- * that was cut goes on for longer: within half a minute, when the transactions of that time have ended, it
- * rests for a minute for an operator who was refused (refused-orders.ts).
+ * moments, but where nobody is left to be tried, or no route leads out of the queue, and nobody can say the
+ * way of the report. A delivery that was cut goes on for longer: within half a minute, when the transactions
+ * of that time have ended, it rests for a minute for an operator who was refused (refused-orders.ts).
  *
  * Not here: who finds that the time is up (expiry-sweep.ts), the orders (message-holds.ts).
  */

@@ -28,7 +28,7 @@ import { whyNotNow } from './interruptions.js';
 import type { MailEvents } from './mail-events.js';
 import type { MailQueue } from './mail-queue.js';
 import type { Note } from './note.js';
-import { OWED_FAILURE, TO_TRY, TRIES_MAX } from './note.js';
+import { OWED_FAILURE, OWED_SUCCESS, TO_TRY, TRIES_MAX } from './note.js';
 import type { OperatorEnd, Settlement } from './settlement.js';
 import type { Envelope } from './types.js';
 import type { WallFrame } from './wall-frame.js';
@@ -165,17 +165,23 @@ export class MessageHolds {
   ): string {
     const { settlement, crashes, entries: { table }, log } = this.#ports;
     const note = this.#noteOf(row);
-    const open = note.states.filter((state) => state === TO_TRY || state === OWED_FAILURE).length;
+    // Whoever has failed can't fail again; his report, if it was put aside, can be deleted.
+    const isOpen = (state: number): boolean =>
+      state === TO_TRY || (verb === 'delete' && state === OWED_FAILURE);
+    const isWhole = meant.length === note.states.filter(isOpen).length;
     const isHeld = table.state(row) === EntryState.HELD;
-    if (meant.length < open && isHeld) return HELD_IN_PART;
-    if (verb === 'delete' && meant.length === open) {
+    if (!isWhole && isHeld) return HELD_IN_PART;
+    const envelope = settlement.envelopeOf(row);
+    const isPoison = isHeld && this.#triesOf(queue, row, note) > 0;
+    // A report of deliveries to others may have been put aside: settlement makes it.
+    const isToldOfOthers = envelope !== undefined && !isPoison && note.states.includes(OWED_SUCCESS);
+    if (verb === 'delete' && isWhole && !isToldOfOthers) {
       const why = this.whyNotEnded(queue, row);
       if (why === '') this.#doAwayWith(queue, row, order);
       return why;
     }
-    const envelope = settlement.envelopeOf(row);
     if (envelope === undefined) return UNREADABLE;
-    if (isHeld && this.#triesOf(queue, row, note) > 0) return POISON;
+    if (isPoison) return POISON;
     const why = this.whyNotEnded(queue, row);
     if (why !== '') return why;
     const messageId = table.messageId(row);
@@ -471,8 +477,7 @@ export class MessageHolds {
     if (note.heldSinceWallMs !== 0) this.#setExpiry(row, this.expiryWallMs(row, note));
     const { addedSeconds } = note.heldSinceWallMs === 0 ? note : this.#lifetimeOf(row, note);
     // It comes back behind what is due; the next process is not to take it for the head that it was (G3).
-    const isHeadNoMore = queue.route.ordering === 'strict' && note.owedChange === 0;
-    const dueWallMs = isHeadNoMore ? 0 : note.dueWallMs;
+    const dueWallMs = queue.route.ordering === 'strict' ? 0 : note.dueWallMs;
     const number = settlement.annotate(queue, row, {
       ...note, dueWallMs, heldSinceWallMs: 0, isHeldByRule: false, tries: 0, addedSeconds,
     });

@@ -682,8 +682,12 @@ export class RecoveredQueues {
   #placeEnding(queue: MailQueue, row: number, note: Note): boolean {
     const { entries, settlement } = this.#ports;
     entries.table.attempts.set(row, Math.min(255, note.attempts));
+    const goesOn = note.states.includes(TO_TRY);
+    // An operator holds it since its report was put aside: that is made when it is released.
+    if (goesOn && note.heldSinceWallMs !== 0) return false;
     if (note.owedChange !== 0) {
-      const isStrict = queue.route.ordering === 'strict' && note.states.includes(TO_TRY);
+      // What an operator delays heads no queue.
+      const isStrict = queue.route.ordering === 'strict' && goesOn && !note.isDelayed;
       // Ended in part before its turn: it keeps its place (mail-queue.ts).
       if (isStrict && note.dueWallMs === 0) queue.makeReady(row, true);
       else if (isStrict && !queue.isBlocked) queue.blockBy(row, Infinity);
@@ -691,7 +695,7 @@ export class RecoveredQueues {
       this.noteOwing(queue, row);
       return true;
     }
-    if (note.states.includes(TO_TRY)) return false;
+    if (goesOn) return false;
     // The crash came between "reported" and the end of the entry.
     entries.table.transition(row, EntryState.REPORTING);
     settlement.end(queue, row);

@@ -11,13 +11,13 @@
  *   SIGNING   composed, of a sender with a key (gateway/dkim)        signed, or given up: MAKING again,
  *                                                                    which stores it
  *   ASIDE     nobody can say where it goes, and other recipients     known, and the message rests: begun anew
- *             of its message are due: they go on meanwhile
+ *             of its message are to be tried: they go on meanwhile
  *   OVER      the report is due as soon as its change is committed; or there is nothing to report any more
  *
  *   DECIDED ─ committed ─► MAKING ─ stored ─► OVER
  *   DECIDED ─ a process before may have ended with it ─► MARKING ─ committed ─► MAKING
  *   MAKING ─ to be signed ─► SIGNING ─ signed, given up, or there is a place ─► MAKING
- *   MARKING, MAKING ─ no way is known, others are due ─► ASIDE ─ its message owes it anew ─► OVER
+ *   MARKING, MAKING ─ no way is known, others are to be tried ─► ASIDE ─ its message owes it anew ─► OVER
  *   any ─ its message has ended or leaves with its partition ─► OVER
  *
  * After a restart a source that owes a report has none yet: it is made anew. A few are made in a turn,
@@ -44,11 +44,11 @@ import { EntryState } from './entry-table.js';
 import type { MailEvents } from './mail-events.js';
 import type { MailQueue } from './mail-queue.js';
 import type { Note } from './note.js';
-import { DONE, OWED_FAILURE, OWED_SUCCESS, TO_TRY, failedState } from './note.js';
+import { DONE, OWED_FAILURE, OWED_SUCCESS, TO_TRY, failedState, owesReportIn } from './note.js';
 import type { Settlement } from './settlement.js';
 import { isAbout } from './report-writer.js';
 import type { ReportDraft, ReportSubject, ReportWriter } from './report-writer.js';
-import type { Envelope } from './types.js';
+import type { Envelope, FindReportWay } from './types.js';
 import { NO_MEMORY, NOT_READY } from './types.js';
 
 /** Step of a report. */
@@ -83,11 +83,11 @@ export interface ReportPorts {
 
 const RETRY_MS = 1000;
 /**
- * So long other recipients wait at least, once, for somebody who is asked where the report goes: mostly there
- * is an answer, and no change is made to put it aside.
+ * So long other recipients wait, once, for somebody who is asked where the report goes, and so long an
+ * operator is refused: mostly there is an answer, and no change is made to put it aside.
  */
 const WAY_WAIT_MS = 10_000;
-/** Of reports that are put aside, in a tick of a tenth of a second: each is some µs. */
+/** Of reports that are put aside, in a tick of a tenth of a second. */
 const ASIDE_LOOKS = 64;
 /** So long the others wait for the mark of one: its mirrors may have gone meanwhile. */
 const MARK_WAIT_MS = 1000;
@@ -98,8 +98,11 @@ const SIGNING_MAX = 16;
 /** Made in one turn at most, and what they may cost together: see costOf(). One is always made. */
 const MADE_PER_TURN = 64;
 const COST_PER_TURN = 10_000;
-/** Each is some 0.1 ms, a recipient in it some 10 µs, and what comes back whole 7 ms a MiB. */
-const COST = { report: 100, recipient: 10, perOctet: 1 / 150 } as const;
+/**
+ * Each is some 0.1 ms, a recipient in it some 10 µs, and what comes back whole 7 ms a MiB. To look whether
+ * its way is known is some µs, and to read what became of a recipient, and note it anew, one more.
+ */
+const COST = { report: 100, recipient: 10, perOctet: 1 / 150, look: 4, read: 1 } as const;
 /** How often it is told that reports wait for room. */
 const TOLD_EVERY_MS = 10_000;
 
@@ -116,7 +119,7 @@ class ReportJob implements CommitWaiter {
   isShort = false;
   /** It is not known yet where its report goes. */
   isAsking = false;
-  /** When other recipients of its message go on without it; undefined: its way was not asked for. */
+  /** When others of its message go on without it; undefined: its way was not asked for; Infinity: none do. */
   othersGoAtMs: number | undefined;
   /** Signed, or as it will leave. */
   draft: ReportDraft | undefined;
@@ -153,7 +156,7 @@ export class Reports {
   #due: ReportJob[] = [];
   readonly #short = new Set<ReportJob>();
   #retryAtMs = 0;
-  /** Of those made in this turn. */
+  /** Of what was done for them; work() begins anew. */
   #cost = 0;
   readonly #telling = new OnceInAWhile(TOLD_EVERY_MS);
   /** Those that wait for their turn to be marked, and the one whose mark is on its way. */
@@ -203,9 +206,7 @@ export class Reports {
   /** The mirrors know that the report is owed, and which try this is. */
   decided(job: ReportJob): void {
     if (job.step === ReportStep.DECIDED) {
-      job.transition(ReportStep.MAKING);
-      this.#due.push(job);
-      this.#ports.requestEndOfTurn();
+      this.#makeAgain(job);
     } else if (job.step === ReportStep.MARKING) {
       // Alone, and at once: should it end the process, no other is to blame.
       job.transition(ReportStep.MAKING);
@@ -239,6 +240,7 @@ export class Reports {
         this.#due = now.slice(at).concat(this.#due);
         break;
       }
+      if (job.step === ReportStep.ASIDE) this.#takeUp(job);
       if (job.step !== ReportStep.MAKING || this.#make(job)) continue;
       if (job.isAsking || this.#ports.entries.isAbsent(job.row)) {
         this.#putOff([job]);
@@ -267,7 +269,8 @@ export class Reports {
   #awaitTurn(job: ReportJob): void {
     job.transition(ReportStep.MARKING);
     this.#unmarked.add(job);
-    this.#markNext();
+    // The others were looked at when they came: with thousands of a process before this would take seconds.
+    if (this.#isMarkFree()) this.#tryToMark(job);
   }
 
   #over(job: ReportJob): void {
@@ -292,43 +295,49 @@ export class Reports {
 
   /** At once: the answer may hold for no longer than RETRY_MS. */
   #onWayKnown(job: ReportJob): void {
-    if (job.step === ReportStep.ASIDE) this.#takeUp(job);
-    else if (this.#unmarked.has(job)) {
+    if (this.#unmarked.has(job)) {
       this.#markable.add(job);
       this.#markNext();
-    } else if (this.#short.delete(job)) {
-      this.#due.push(job);
-      this.#ports.requestEndOfTurn();
-    }
+    } else if (job.step === ReportStep.ASIDE || this.#short.delete(job)) this.#makeDue(job);
+  }
+
+  #makeDue(job: ReportJob): void {
+    this.#due.push(job);
+    this.#ports.requestEndOfTurn();
   }
 
   /** The next job is marked, when no mark is on its way. */
   #markNext(): void {
-    if (this.#unmarked.size === 0) return;
-    const nowMs = this.#ports.clock.nowMs();
-    if (this.#marked !== undefined && nowMs - this.#markedAtMs < MARK_WAIT_MS) return;
-    this.#marked = undefined;
+    const costMax = this.#cost + COST_PER_TURN;
     for (let looks = Math.min(MARK_LOOKS, this.#unmarked.size); looks > 0; looks--) {
+      if (this.#cost >= costMax || !this.#isMarkFree()) return;
       const [job] = this.#markable.size > 0 ? this.#markable : this.#unmarked;
-      if (job === undefined) return;
-      this.#markable.delete(job);
-      this.#unmarked.delete(job);
-      if (this.#isGone(job)) {
-        this.#over(job);
-        continue;
-      }
-      // A try is counted when it begins: what waits for its body has tried nothing.
-      const isHere = !this.#ports.entries.isAbsent(job.row);
-      if (!isHere) this.#ports.entries.absent.wantLater(job.queue.partition, job.row);
-      const mayCompose = isHere && this.#signing.size < SIGNING_MAX && mayMark(job.queue.partition);
-      if (mayCompose && this.#isWayKnown(job)) {
-        this.#mark(job);
-        this.#marked = job;
-        this.#markedAtMs = nowMs;
-        return;
-      }
-      if (!mayCompose || !this.#putAside(job)) this.#unmarked.add(job);
+      if (job !== undefined) this.#tryToMark(job);
     }
+  }
+
+  #isMarkFree(): boolean {
+    return this.#marked === undefined || this.#ports.clock.nowMs() - this.#markedAtMs >= MARK_WAIT_MS;
+  }
+
+  /** A try is counted when it begins: what waits for its way, or its body, has tried nothing. */
+  #tryToMark(job: ReportJob): void {
+    const { entries, clock } = this.#ports;
+    this.#marked = undefined;
+    this.#markable.delete(job);
+    this.#unmarked.delete(job);
+    if (this.#isGone(job)) {
+      this.#over(job);
+      return;
+    }
+    const isHere = !entries.isAbsent(job.row);
+    if (!isHere) entries.absent.wantLater(job.queue.partition, job.row);
+    const mayCompose = isHere && this.#signing.size < SIGNING_MAX && mayMark(job.queue.partition);
+    if (mayCompose && (job.isDelay || this.#wayOf(job) !== NOT_READY)) {
+      this.#mark(job);
+      this.#marked = job;
+      this.#markedAtMs = clock.nowMs();
+    } else if (!mayCompose || !this.#putAside(job)) this.#unmarked.add(job);
   }
 
   /** Its message has ended meanwhile, or is held: what came last, its body, has shown that it is damaged. */
@@ -338,22 +347,30 @@ export class Reports {
     return !isDelay && table.state(row) !== EntryState.REPORTING;
   }
 
-  /** A try is counted when it begins: what waits for its way, which may take days, has tried nothing. */
-  #isWayKnown(job: ReportJob): boolean {
+  /** Where it goes, which may be asked for days: no recipient is read for it. Undefined: unreadable. */
+  #wayOf(job: ReportJob): ReturnType<FindReportWay> | undefined {
     const { settlement, writer } = this.#ports;
-    const envelope = job.isDelay ? undefined : settlement.envelopeOf(job.row);
-    return envelope === undefined || writer.wayTo(envelope, () => { this.#onWayKnown(job); }) !== NOT_READY;
+    this.#cost += COST.look;
+    const reversePath = settlement.reversePathOf(job.row);
+    if (reversePath === undefined) return undefined;
+    return writer.wayTo(reversePath, () => { this.#onWayKnown(job); });
   }
 
-  /** Nobody can say where it goes: other recipients of its message that are due go on. False: none is due. */
+  /** Nobody can say where it goes: others of its message go on. False: there are none, or not yet. */
   #putAside(job: ReportJob): boolean {
     const { clock, settlement, admits } = this.#ports;
     const { queue, row } = job;
-    const note = this.#noteOf(job);
-    if (!note.states.includes(TO_TRY) || queue.partition.isLeaving) return false;
     const nowMs = clock.nowMs();
-    job.othersGoAtMs ??= nowMs + Math.max(WAY_WAIT_MS, settlement.leftMs(note));
-    if (nowMs < job.othersGoAtMs || !admits(queue, row)) return false;
+    job.othersGoAtMs ??= nowMs + WAY_WAIT_MS;
+    // Without a route out of their queue they go nowhere, and who is held there is released by nobody.
+    if (nowMs < job.othersGoAtMs || !queue.routed || queue.partition.isLeaving) return false;
+    if (!admits(queue, row)) return false;
+    const note = this.#noteOf(job);
+    this.#cost += COST.read * note.states.length;
+    if (!note.states.includes(TO_TRY)) {
+      job.othersGoAtMs = Infinity;
+      return false;
+    }
     // What is MAKING was marked, and has tried nothing.
     const tries = job.step === ReportStep.MAKING ? Math.max(0, note.tries - 1) : note.tries;
     job.transition(ReportStep.ASIDE);
@@ -372,24 +389,39 @@ export class Reports {
         this.#asideAtMs = nowMs + RETRY_MS;
         return;
       }
-      this.#takeUp(job);
+      if (this.#mayTakeUp(job)) this.#makeDue(job);
     }
   }
 
-  /** One that was put aside is begun anew, if its way is known. */
-  #takeUp(job: ReportJob): void {
-    const { settlement, writer, entries, admits } = this.#ports;
+  /** Its message rests, and its way is known. */
+  #mayTakeUp(job: ReportJob): boolean {
+    const { entries } = this.#ports;
     const { queue, row, messageId } = job;
-    if (entries.table.index.find(messageId, queue.handle) !== row) return this.#over(job);
+    if (entries.table.index.find(messageId, queue.handle) !== row) {
+      this.#over(job);
+      return false;
+    }
     const state = entries.table.state(row);
     // Who delivers it says at the end that it owes this one still; who holds it, when it is released.
-    if (state !== EntryState.READY && state !== EntryState.DEFERRED) return;
-    const envelope = settlement.envelopeOf(row);
-    if (envelope === undefined || queue.partition.isLeaving) return;
+    if (state !== EntryState.READY && state !== EntryState.DEFERRED) return false;
+    if (queue.partition.isLeaving || entries.isAllAbsent(row)) return false;
     // An operator has deleted those whom it was about.
-    if (this.#noteOf(job).owedChange === 0) return this.#over(job);
-    const way = writer.wayTo(envelope, () => { this.#onWayKnown(job); });
-    if (way !== NOT_READY && admits(queue, row)) settlement.reportOwed(queue, row, envelope);
+    if (!owesReportIn(entries.note(row))) {
+      this.#over(job);
+      return false;
+    }
+    const way = this.#wayOf(job);
+    return way !== undefined && way !== NOT_READY;
+  }
+
+  /** One that was put aside is begun anew, if its way is known still. */
+  #takeUp(job: ReportJob): void {
+    const { settlement, admits } = this.#ports;
+    const { queue, row } = job;
+    const envelope = this.#mayTakeUp(job) && admits(queue, row) ? settlement.envelopeOf(row) : undefined;
+    if (envelope === undefined) return;
+    this.#cost += COST.read * envelope.recipients.length;
+    settlement.reportOwed(queue, row, envelope);
   }
 
   #mark(job: ReportJob): void {
@@ -407,15 +439,27 @@ export class Reports {
   }
 
   #noteOf({ row }: ReportJob): Note {
-    const { settlement } = this.#ports;
-    return settlement.noteOf(row, settlement.envelopeOf(row)?.recipients.length ?? 0);
+    const { settlement, entries } = this.#ports;
+    // A note says itself of how many.
+    const count = entries.hasNote(row) ? 0 : settlement.envelopeOf(row)?.recipients.length ?? 0;
+    return settlement.noteOf(row, count);
   }
 
-  /** False when there was no room for it, or the body of its message is still at the stores. */
+  /** False when there was no room for it, its way is not known, or its body is still at the stores. */
   #make(job: ReportJob): boolean {
+    if (job.isDelay) return this.#makeDelay(job);
+    const way = this.#isGone(job) ? undefined : this.#wayOf(job);
+    job.isAsking = way === NOT_READY;
+    if (way === NOT_READY) return this.#putAside(job);
+    const envelope = way === undefined ? undefined : this.#ports.settlement.envelopeOf(job.row);
+    if (way !== undefined && envelope !== undefined) return this.#makeOutcome(job, envelope, way);
+    this.#over(job);
+    return true;
+  }
+
+  #makeDelay(job: ReportJob): boolean {
     const { queue, row } = job;
     const envelope = this.#isGone(job) ? undefined : this.#ports.settlement.envelopeOf(row);
-    if (envelope !== undefined && !job.isDelay) return this.#makeOutcome(job, envelope);
     const draft = envelope === undefined ? undefined : this.#draftOf(job, [], () =>
       this.#ports.composeDelay(queue, row));
     if (job.step === ReportStep.SIGNING) return true;
@@ -472,11 +516,12 @@ export class Reports {
 
   #makeAgain(job: ReportJob): void {
     job.transition(ReportStep.MAKING);
-    this.#due.push(job);
-    this.#ports.requestEndOfTurn();
+    this.#makeDue(job);
   }
 
-  #makeOutcome(job: ReportJob, envelope: Envelope): boolean {
+  #makeOutcome(
+    job: ReportJob, envelope: Envelope, way: Exclude<ReturnType<FindReportWay>, typeof NOT_READY>,
+  ): boolean {
     const { settlement, writer, events, log, entries } = this.#ports;
     const { queue, row } = job;
     const note = settlement.noteOf(row, envelope.recipients.length);
@@ -486,9 +531,6 @@ export class Reports {
     note.states.forEach((state, index) => {
       if (state === wanted) recipients.push(index);
     });
-    const way = writer.wayTo(envelope, () => { this.#onWayKnown(job); });
-    job.isAsking = way === NOT_READY;
-    if (way === NOT_READY) return this.#putAside(job);
     if (typeof way === 'string') {
       for (const index of recipients) {
         events.ended(queue, envelope, index, way, 'the report has nowhere to go');
@@ -503,7 +545,7 @@ export class Reports {
     const kind = failure ? 'failure' : 'success';
     const { isShort } = job;
     const subject: ReportSubject = { kind, queue, row, envelope, note, recipients, isShort };
-    this.#cost += costOf(recipients.length, entries.table.bodyBytes.get(row));
+    this.#cost += costOf(recipients.length, entries.table.bodyBytes.get(row), note.states.length);
     const draft = this.#draftOf(job, recipients, () => writer.compose(subject));
     if (draft === undefined) return true;
     const endSource = (): void => { this.#endSource(job, envelope, note, failure); };
@@ -537,8 +579,8 @@ export class Reports {
 }
 
 /** In µs, about. */
-function costOf(recipients: number, bodyBytes: number): number {
-  return COST.report + COST.recipient * recipients + COST.perOctet * bodyBytes;
+function costOf(recipients: number, bodyBytes: number, read: number): number {
+  return COST.report + COST.recipient * recipients + COST.perOctet * bodyBytes + COST.read * read;
 }
 
 /** The mark would be at the copies at once. */

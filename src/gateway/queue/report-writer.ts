@@ -92,7 +92,7 @@ export class ReportWriter {
   }
 
   /** The way to a sender, who is not the null reverse-path. */
-  wayTo({ reversePath }: Envelope, onKnown?: () => void): ReturnType<FindReportWay> {
+  wayTo(reversePath: string, onKnown?: () => void): ReturnType<FindReportWay> {
     return this.#ports.wayTo(reversePath, onKnown);
   }
 

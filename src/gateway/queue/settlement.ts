@@ -5,7 +5,8 @@
  *   all delivered                     ─► DELETE                                  (the plain path)
  *   some to try again                 ─► ANNOTATE (states, attempts, due time)   DEFERRED
  *   some failed or expired, report due─► ANNOTATE (report owed), report-job.ts   REPORTING
- *   nobody knows its way, others due  ─► ANNOTATE; it is owed while they go on   DEFERRED, READY
+ *   nobody knows its way, others left ─► ANNOTATE; it is owed while they go on   DEFERRED, READY
+ *   no route leads out of its queue   ─► ANNOTATE, once the report is made       HELD
  *   failed, no report allowed or asked─► ended, logged and counted by reason
  *   time is up meanwhile              ─► whoever is still to be tried has failed, too (interruptions.ts)
  *   next hop not reached at all       ─► nothing changes; outbound backs off
@@ -19,7 +20,7 @@ import type { Mirrors } from '../mirror/mirrors.js';
 import type { DueTimes } from './due-times.js';
 import type { Entries } from './entries.js';
 import { EntryState } from './entry-table.js';
-import { decodeEnvelope } from './envelope.js';
+import { decodeEnvelope, decodeReversePath } from './envelope.js';
 import type { MemoryGauge } from './memory-gauge.js';
 import type { MailQueue } from './mail-queue.js';
 import type { MailEvents } from './mail-events.js';
@@ -115,6 +116,14 @@ export class Settlement {
     return noteRoom(envelope.recipients.length) <= entries.room(row) ? envelope : undefined;
   }
 
+  /** The same of who sent it alone, as often as somebody asks. */
+  reversePathOf(row: number): string | undefined {
+    const { entries, packer } = this.#ports;
+    const recent = entries.envelopes.of(row);
+    if (recent !== undefined) return recent.reversePath;
+    return entries.isAllAbsent(row) ? undefined : decodeReversePath(packer, entries.head(row));
+  }
+
   /** The attempt is over. */
   settle(queue: MailQueue, delivery: Delivery, result: DeliveryResult): void {
     const row = delivery.entry;
@@ -173,8 +182,7 @@ export class Settlement {
       this.#conclude(queue, row, envelope, left, replies, false, this.#takeOut(queue, row));
       return;
     }
-    this.annotate(queue, row, owesReport(states) ? left : { ...left, owedChange: 0 });
-    this.#tellReplies(queue, row, replies);
+    this.#noteMore(queue, row, owesReport(states) ? left : { ...left, owedChange: 0 }, replies);
   }
 
   /**
@@ -188,16 +196,24 @@ export class Settlement {
   ): void {
     const before = this.noteOf(row, envelope.recipients.length);
     const replies = this.#repliesOf(row);
-    const isHead = this.#takeOut(queue, row);
-    if (verb === 'expire') {
-      const note = this.#expired(queue, row, envelope, before, replies, meant);
-      this.#conclude(queue, row, envelope, note, replies, false, isHead);
-      return;
-    }
+    const note = verb === 'expire' ? this.#expired(queue, row, envelope, before, replies, meant)
+      : this.#returned(queue, row, envelope, before, replies, meant);
+    // Where nobody is told, it waits for the others where it waited.
+    if (note.states.includes(TO_TRY) && !owesReport(note.states)) this.#noteMore(queue, row, note, replies);
+    else this.#conclude(queue, row, envelope, note, replies, false, this.#takeOut(queue, row));
+  }
+
+  /** Those of `meant` who are still to be tried have failed by the word of an operator. */
+  #returned(
+    queue: MailQueue, row: number, envelope: Envelope, before: Note, replies: Map<number, string>,
+    meant: readonly number[],
+  ): Note {
     const states = before.states.slice();
     const results = new Map(before.results.map((result) => [result.recipient, result]));
     const bodyBytes = this.#ports.entries.table.bodyBytes.get(row);
     for (const index of meant) {
+      // Whoever has failed already is told what a next hop said: that report was put aside.
+      if (states[index] !== TO_TRY) continue;
       const { code, enhanced, text } = RETURNED;
       this.#ports.events.outcome(
         'bounced', queue, envelope, index, RETURNED, bodyBytes, '', before.attempts, 0, 0,
@@ -206,8 +222,7 @@ export class Settlement {
       replies.set(index, text);
       this.#fail(queue, envelope, { recipient: index, code, enhanced }, text, states, results);
     }
-    const note = { ...before, states, results: [...results.values()] };
-    this.#conclude(queue, row, envelope, note, replies, false, isHead);
+    return { ...before, states, results: [...results.values()] };
   }
 
   /** It rests, and where the report goes that it owes is known by now: as failFor(). */
@@ -309,14 +324,19 @@ export class Settlement {
       this.end(queue, row);
       return;
     }
-    const envelope = this.envelopeOf(row);
-    if (envelope !== undefined && this.isOver(row)) {
+    const envelope = this.isOver(row) ? this.envelopeOf(row) : undefined;
+    if (envelope !== undefined) {
       this.#conclude(queue, row, envelope, note, this.#repliesOf(row));
       return;
     }
+    const { table } = this.#ports.entries;
     this.annotate(queue, row, note);
-    if (queue.hasPlace(row)) {
-      this.#ports.entries.table.transition(row, EntryState.READY);
+    if (!queue.routed) {
+      // As other mail of its queue is, since that has come back.
+      table.transition(row, EntryState.HELD);
+      queue.heldCount += 1;
+    } else if (queue.hasPlace(row)) {
+      table.transition(row, EntryState.READY);
       this.#ports.wake(queue);
     } else this.#deferUntil(queue, row, note, queue.isBlockedBy(row));
     this.#ports.onReported(queue, row);
@@ -402,8 +422,7 @@ export class Settlement {
       return;
     }
     if (!owes) {
-      this.annotate(queue, row, note);
-      this.#tellReplies(queue, row, replies);
+      this.#noteMore(queue, row, note, replies);
       const dueWallMs = Math.min(note.dueWallMs, this.#expiryMs(row));
       if (goesOn) queue.makeReadyFirst(row);
       else if (!isInPlace) this.#deferUntil(queue, row, { ...note, dueWallMs }, isHead);
@@ -413,8 +432,8 @@ export class Settlement {
     // delay was to be told before.
     const isFirst = note.tries === 0;
     const owedChange = queue.partition.lastNumber + 1;
-    const number = this.annotate(queue, row, { ...note, owedChange, tries: isFirst ? 1 : note.tries });
-    this.#tellReplies(queue, row, replies);
+    const owing = { ...note, owedChange, tries: isFirst ? 1 : note.tries };
+    const number = this.#noteMore(queue, row, owing, replies);
     const { table } = this.#ports.entries;
     if (table.state(row) !== EntryState.REPORTING) table.transition(row, EntryState.REPORTING);
     // The head of a strict queue holds it while others of it are still to be tried; afterReport() goes on.
@@ -431,8 +450,11 @@ export class Settlement {
     return new Map(this.textsOf(row).replies);
   }
 
-  #tellReplies(queue: MailQueue, row: number, replies: ReadonlyMap<number, string>): void {
+  /** What was said goes along; whatever it waits for, it waits for still. */
+  #noteMore(queue: MailQueue, row: number, note: Note, replies: ReadonlyMap<number, string>): number {
+    const number = this.annotate(queue, row, note);
     this.tell(queue, row, { ...this.textsOf(row), replies });
+    return number;
   }
 
   /** The time of the entry is up: whoever is still to be tried has failed, or of those who are `meant`. */

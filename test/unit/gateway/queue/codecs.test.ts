@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { decodeEnvelope, encodeEnvelope, HEAD_VERSION, readHeadPrefix } from '../../../../src/gateway/queue/envelope.js';
+import { decodeEnvelope, decodeReversePath, encodeEnvelope, HEAD_VERSION, readHeadPrefix } from '../../../../src/gateway/queue/envelope.js';
 import { HeadWriter } from '../../../../src/gateway/queue/head-writer.js';
 import type { Note } from '../../../../src/gateway/queue/note.js';
 import { addedSecondsIn, delayedUntilIn, decodeNote, encodeNote, freshNote, noteRoom } from '../../../../src/gateway/queue/note.js';
@@ -36,6 +36,7 @@ describe('envelope', () => {
     fc.assert(fc.property(envelopes, (envelope) => {
       const head = encodeEnvelope(packer, envelope);
       assert.deepEqual(decodeEnvelope(packer, envelope.messageId, head), envelope);
+      assert.equal(decodeReversePath(packer, head), envelope.reversePath);
       assert.deepEqual(readHeadPrefix(head), { flags: envelope.flags, expirySeconds: Math.ceil(envelope.expiryWallMs / 1000), arrivalWallMs: envelope.arrivalWallMs });
     }));
   });
@@ -74,7 +75,19 @@ describe('envelope', () => {
       head[place % head.length] = byte;
       decodeEnvelope(packer, 1, head);
       decodeEnvelope(packer, 1, head.subarray(0, place % head.length));
+      decodeReversePath(packer, head);
+      decodeReversePath(packer, head.subarray(0, place % head.length));
     }), { numRuns: 500 });
+  });
+
+  test('its reverse-path is read without its recipients, however many and long they are', () => {
+    for (const length of [0, 1, 31, 32, 255, 256, 1000]) {
+      for (const recipients of [1, 2, 3, 4, 1000, 20_000]) {
+        const [reversePath, address] = ['é'.repeat(length), 'x'.repeat(recipients % 300)];
+        const head = encodeEnvelope(packer, { messageId: 1, reversePath, recipients: Array.from({ length: recipients }, () => ({ address, notify: 0, orcpt: '' })), flags: 0, ret: 0, envid: '', arrivalWallMs: 1, expiryWallMs: 1, client: '', helo: '', queueClass: 'mail', queueName: 'q' });
+        assert.equal(decodeReversePath(packer, head), reversePath);
+      }
+    }
   });
 });
 
