@@ -60,7 +60,7 @@ export function queueListCommand(cli: Argv, context: CliContext, done: (code: nu
         terminal.print(total === 0
           ? 'no messages' : `-- ${formatCount(args.limit - left)} of ${counted(total, 'message')}`);
       }
-      done(reportMissing(group.missing('gateway'), answers.length, json, terminal));
+      done(reportMissing(group.missing('gateway'), answers.length, json, terminal, true));
     },
   );
 }

@@ -57,7 +57,7 @@ export function statusLines(picture: Picture, nowMs: number, isTty: boolean): st
   for (const gateway of picture.gateways) lines.push(...gatewayLines(gateway, picture.all, nowMs, isTty), '');
   lines.push(...differingLines(picture, isTty));
   if (picture.stores.length > 0) lines.push(...storesLines(picture.stores), '');
-  for (const missing of picture.missing) lines.push(partialLine(missing, isTty));
+  for (const missing of picture.missing) lines.push(partialLine(missing, isTty, true));
   return lines;
 }
 

@@ -97,7 +97,7 @@ function weightOf({ level, rank }: Finding): number {
 
 /** A gateway whose address nobody knows may be well. */
 function missingFinding(one: Missing): Finding {
-  const text = partialLine(one, false);
+  const text = partialLine(one, false, true);
   const isAway = one.kind === 'gateway' && (one.how === 'silent' || one.how === 'away');
   return isAway ? error('absent', '', text) : warning('absent', '', text);
 }
