@@ -277,9 +277,12 @@ function hurtingLines(
 ): string[] {
   const lines = queues.map((one) => {
     const title = one.problem.toUpperCase();
+    // Beside its own a gateway has the queue of a partition that it has taken over.
+    const isAlone = queues.filter((other) => other.queue_name === one.queue_name).length === 1;
+    const where = isAlone ? '' : ` of ${one.partition}`;
     const again = typeof one.next_try === 'number' ? againText(one.next_try, nowMs) : '';
     const pad = ' '.repeat(12 - title.length);
-    return `  ${paint(title, 'yellow', isTty)}${pad}${printable(hurtingText(one))}; `
+    return `  ${paint(title, 'yellow', isTty)}${pad}${printable(hurtingText(one, where))}; `
       + `for ${ago(one.since, nowMs)}${shareText(one.bytes, limit)}${again}`;
   });
   const more = counts.deferred + counts.growing + counts.slow - queues.length;

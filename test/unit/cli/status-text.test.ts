@@ -321,3 +321,13 @@ test('partitions that began empty stand with their names, when it was, and by wh
   assert.match(text, new RegExp(`^  LOST        11 partitions began empty, because every copy was lost or given up\n {16}${lost.slice(0, 8).map(({ partition }) => partition).join(', ')} and 2 more: `
     + '2027-01-15T06:00:00Z, 2h ago, by order of ann: fire \\\\u001b\\[2J\n {16}gw-1/9: 2027-01-15T07:59:30Z, 30s ago, nobody ordered it: ', 'm'));
 });
+
+test('a gateway that has a queue twice, as of a partition that it took over, says of which partition each line is', () => {
+  const queues = ['gw-1/1', 'gw-2/1'].map((partition) => ({ queue_name: 'defer', queue_class: 'mail', partition, problem: 'deferred' as const, since: NOW, messages: 50, deferred: 50, bytes: 1, last_error: '' }));
+  const hurtingOf = (shown: typeof queues): readonly string[] => {
+    const status = { ...sample.STATUS, hurting: { counts: { deferred: shown.length, growing: 0, slow: 0 }, queues: shown } };
+    const lines = statusLines({ gateways: [{ status, rows: [], address: 'http://127.0.0.1:1' }], stores: [], missing: [], all: false }, NOW_MS, false);
+    return lines.filter((line) => line.startsWith('  DEFERRED')).map((line) => line.slice(14, line.indexOf(':')));
+  };
+  assert.deepEqual([hurtingOf(queues), hurtingOf(queues.slice(1))], [['queue defer of gw-1/1', 'queue defer of gw-2/1'], ['queue defer']]);
+});
