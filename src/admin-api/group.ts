@@ -65,9 +65,11 @@ function withoutCursor({ shape }: z.ZodObject): z.ZodObject {
   return z.strictObject(rest);
 }
 
+/** Of whom no more is known than that he did not answer. */
+export const AWAY = 'no session at the register, no answer: dead, or cut off';
+
 /** Why somebody can't be asked; '' when he can. */
 export function whyNotAsked({ admin, away }: Pick<MemberAnswer, 'admin' | 'away'>): string {
   if (admin !== null) return '';
-  return away
-    ? 'it does not run: the register knows no process of it' : 'nobody that answers knows its admin address';
+  return away ? AWAY : 'nobody that answers knows its admin address';
 }

@@ -33,6 +33,8 @@ const ENTRY_PAGE_MS = 30_000;
 const RELOAD_MS = 60_000;
 /** The register keeps what has ended. */
 const RESCUE_MS = 10_000;
+/** A register that falls silent is given up after 5 s (register/client): then it is said what is known. */
+const REGISTER_MS = 8_000;
 
 function pages<Rest extends z.core.$ZodLooseShape>(rowsDefault: number, rest: Rest) {
   return z.object({ limit: rowCount.default(rowsDefault), cursor: pageCursor.default(''), ...rest });
@@ -163,25 +165,26 @@ const queueOrderRoutes = {
     answer: queueOrderAnswer, summary: 'nothing more is done by it',
   },
   leaveOrder: {
-    method: 'POST', path: '/api/v1/orders/:id/leave', role: 'operate', body: ordered(leaveOrder.shape),
-    bodyBytesMax: LEAVE_BYTES_MAX, answer: leftOrderAnswer,
+    method: 'POST', path: '/api/v1/orders/:id/leave', role: 'operate', answerMs: REGISTER_MS,
+    body: ordered(leaveOrder.shape), bodyBytesMax: LEAVE_BYTES_MAX, answer: leftOrderAnswer,
     summary: 'it is left in the register for mail that nobody had who was asked',
   },
   withdrawOrder: {
-    method: 'POST', path: '/api/v1/orders/:id/withdraw', role: 'operate', body: justOrder,
-    answer: leftOrderIdAnswer, summary: 'it is deleted there',
+    method: 'POST', path: '/api/v1/orders/:id/withdraw', role: 'operate', answerMs: REGISTER_MS,
+    body: justOrder, answer: leftOrderIdAnswer, summary: 'it is deleted there',
   },
   rules: {
     method: 'GET', path: '/api/v1/rules', role: 'read', group: 'asked', answer: queueRulesAnswer,
     summary: 'standing rules that this gateway obeys',
   },
   addRule: {
-    method: 'POST', path: '/api/v1/rules', role: 'operate', body: ordered(newQueueRule.shape),
-    answer: ruleIdAnswer, summary: 'a standing rule, written into the register',
+    method: 'POST', path: '/api/v1/rules', role: 'operate', answerMs: REGISTER_MS,
+    body: ordered(newQueueRule.shape), answer: ruleIdAnswer,
+    summary: 'a standing rule, written into the register',
   },
   cancelRule: {
-    method: 'POST', path: '/api/v1/rules/:id/cancel', role: 'operate', body: ordered(cancelRule.shape),
-    answer: ruleIdAnswer, summary: 'it is deleted there',
+    method: 'POST', path: '/api/v1/rules/:id/cancel', role: 'operate', answerMs: REGISTER_MS,
+    body: ordered(cancelRule.shape), answer: ruleIdAnswer, summary: 'it is deleted there',
   },
 } as const satisfies Record<string, Route>;
 
@@ -217,8 +220,9 @@ const placeRoutes = {
     summary: 'how far a gateway is retired',
   },
   orderRetire: {
-    method: 'POST', path: '/api/v1/gateways/:id/retire', role: 'operate', body: retireOrder,
-    answer: retireAnswer, summary: 'a gateway is taken out for good, or that is taken back',
+    method: 'POST', path: '/api/v1/gateways/:id/retire', role: 'operate', answerMs: REGISTER_MS,
+    body: retireOrder, answer: retireAnswer,
+    summary: 'a gateway is taken out for good, or that is taken back',
   },
   reload: {
     method: 'POST', path: '/api/v1/config/reload', role: 'operate', answerMs: RELOAD_MS, group: 'asked',

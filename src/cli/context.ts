@@ -82,14 +82,24 @@ export interface CliContext {
   onPassedSignal(callback: (signal: PassedSignal) => void): void;
 }
 
-/** A mistake of the operator's or a fault of the world: shown as one line, exit code 1. */
+/** A mistake of the operator's or a fault of the world: shown as one line. */
 export class CliError extends Error {
   override readonly name: string = 'CliError';
+  readonly exitCode: number;
+
+  constructor(message: string, exitCode = 1) {
+    super(message);
+    this.exitCode = exitCode;
+  }
 }
 
 /** The command itself is not understood, or its arguments do not go together: exit code 2. */
 export class UsageError extends CliError {
   override readonly name: string = 'UsageError';
+
+  constructor(message: string) {
+    super(message, 2);
+  }
 }
 
 /** One line for anything that can go wrong while a role starts. */

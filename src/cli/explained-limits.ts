@@ -69,7 +69,8 @@ export async function limitsOf(
   }
 }
 
+/** A gateway that has taken a partition over has the queue twice, and the same limits for both. */
 export function limitLines(limits: readonly (LimitAnswer & { readonly gateway: string })[]): string[] {
-  return limits.map(({ gateway, limit, binds, text }) =>
-    `${binds ? 'BINDS    ' : 'limit    '} ${gateway}  ${limit}: ${text}`);
+  return [...new Set(limits.map(({ gateway, limit, binds, text }) =>
+    `${binds ? 'BINDS    ' : 'limit    '} ${gateway}  ${limit}: ${text}`))];
 }

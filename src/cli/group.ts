@@ -10,22 +10,27 @@
  * as partial, never taken for the whole. The token goes to all of them, and so do http or https: a group has
  * one file of tokens, and TLS at all of its admin ports or none.
  *
+ * Of whom the register knows no process it is not known whether it runs: cut off from the register alone, it
+ * goes on with its stores. It is asked where it answered last; is it silent, stores tell who has a link.
+ *
  * An address in a configuration may be another process's, of another group even: all of that group would be
  * taken for ours. So who answers there must be who was expected.
  */
 import type { Argv, Options } from 'yargs';
-import { whyNotAsked } from '../admin-api/group.js';
+import { AWAY, whyNotAsked } from '../admin-api/group.js';
 import type { MemberAnswer } from '../admin-api/pages.js';
 import { ACCESS_OPTIONS, GATEWAY_URL, addressHelp, adminAddress } from './admin-address.js';
 import type { AccessArguments } from './admin-address.js';
 import { AdminClient, NoAnswer } from './admin-client.js';
 import type { CliContext, Terminal } from './context.js';
-import { paint, printable } from './tables.js';
+import { counted, paint, printable } from './tables.js';
 
 /** Asked at the same time. */
 const ASKED_AT_ONCE = 64;
 /** A group is tens of processes; whoever claims more is not to keep us busy. */
 const MEMBERS_MAX = 1000;
+/** Of one that has no session at the register: its machine may have no power. */
+const AWAY_TIMEOUT_MS = 2_000;
 
 export const GROUP_OPTIONS = {
   from: {
@@ -35,6 +40,9 @@ export const GROUP_OPTIONS = {
   only: { type: 'boolean', describe: 'ask this address alone, not the whole group' },
   ...ACCESS_OPTIONS,
 } as const satisfies Record<string, Options>;
+
+/** What lists of mail say of one that is away. */
+const LACKS_MAIL = '; mail of it that nobody has taken over is not in this';
 
 /** Exit code when somebody could not be asked, has not heard an order, or could not tell its outcome. */
 export const NOT_ALL_KNOW = 3;
@@ -73,6 +81,8 @@ export interface Missing {
    * answers at its address is another.
    */
   readonly how: 'away' | 'not asked' | 'silent' | 'refused' | 'another';
+  /** Of one that is away: how many stores that answer have a link to it; undefined: no store tells. */
+  readonly links?: number | undefined;
 }
 
 export interface Answered<T> {
@@ -96,9 +106,12 @@ export class Group {
       compare(keyOf(a), keyOf(b)));
   }
 
-  /** Those that may run, and did not hear what all gateways were asked. */
+  /**
+   * Those that may do something to mail, and did not hear what all gateways were asked: who is away does
+   * nothing when no store has a link to it.
+   */
   get unheard(): readonly Missing[] {
-    return this.missing('gateway').filter(({ how }) => how !== 'away');
+    return this.missing('gateway').filter(({ how, links }) => how !== 'away' || links !== 0);
   }
 
   /** The group less those that `leave` names. */
@@ -163,8 +176,8 @@ export async function findGroup(
     }));
     fresh = [...fresh.slice(ASKED_AT_ONCE), ...tolds.flatMap((one) => [...take(one)])];
   }
-  return new Group([...members.values()], [...missing].map(([key, one]) =>
-    (one.how === 'silent' && gone.has(key) ? { ...one, how: 'away' } : one)));
+  const lost = [...missing].map(([key, one]) => (gone.has(key) ? goneOf(one) : one));
+  return withLinks(new Group([...members.values()], lost));
 
   /** Those of them that are new and can be asked. */
   function* take(all: readonly MemberAnswer[]): Generator<Member> {
@@ -182,9 +195,9 @@ export async function findGroup(
         }
         continue;
       }
-      const member = {
-        id: one.id, kind: one.kind, client: new AdminClient(`${protocol}//${one.admin}`, access, timeoutMs),
-      };
+      const boundMs = one.away ? Math.min(timeoutMs ?? Infinity, AWAY_TIMEOUT_MS) : timeoutMs;
+      const client = new AdminClient(`${protocol}//${one.admin}`, access, boundMs);
+      const member = { id: one.id, kind: one.kind, client };
       // Another member may know what the first did not.
       missing.delete(key);
       members.set(key, member);
@@ -193,16 +206,31 @@ export async function findGroup(
   }
 }
 
-/** Says at the end who is missing; returns the exit code. */
+/** The register knows no process of it. */
+function goneOf(one: Missing): Missing {
+  return one.how === 'refused' || one.how === 'away' ? one
+    : { ...one, how: 'away', why: `${AWAY}; ${one.why}` };
+}
+
+/** Asks stores who has a link, where it is of account. */
+async function withLinks(group: Group): Promise<Group> {
+  const lost = group.missing('gateway', 'store');
+  if (!lost.some(({ how }) => how === 'away')) return group;
+  // Whoever is lost by this question is asked again by the next.
+  const told = await new Group(group.members, lost).ask('store', (client) => client.storeStatus());
+  const isTold = told.length > 0 || ![...group.members, ...lost].some(({ kind }) => kind === 'store');
+  const linksTo = (id: string): number => told.filter(({ answer: { gateways } }) =>
+    gateways.some((one) => one.id === id && one.active)).length;
+  return new Group(group.members, lost.map((one) =>
+    (one.how === 'away' && isTold ? { ...one, links: linksTo(one.id) } : one)));
+}
+
+/** Says at the end who is missing; returns the exit code. `isOfMail`: mail was shown, or counted. */
 export function reportMissing(
-  missing: readonly Missing[], answered: number, json: boolean, terminal: Terminal,
+  missing: readonly Missing[], answered: number, json: boolean, terminal: Terminal, isOfMail = false,
 ): number {
   for (const one of missing) {
-    if (json) {
-      terminal.print(JSON.stringify({
-        partial: true, member: one.id, kind: one.kind, address: one.address, error: one.why,
-      }));
-    } else terminal.print(partialLine(one, terminal.isTty));
+    terminal.print(json ? partialJson(one) : partialLine(one, terminal.isTty, isOfMail));
   }
   if (answered > 0) return missing.length > 0 ? NOT_ALL_KNOW : 0;
   const isRefused = missing.some(({ how }) => how === 'refused');
@@ -211,15 +239,23 @@ export function reportMissing(
   return 1;
 }
 
-/** What is shown, or was done, is not all. */
-export function partialLine(one: Missing, isTty: boolean): string {
-  const lacks = one.how === 'away' ? '; mail of it that nobody has taken over is not in this' : '';
-  return `${paint('PARTIAL', 'yellow', isTty)}: ${missingText(one)}${lacks}`;
+export function partialJson({ id: member, kind, address, why: error, how, links }: Missing): string {
+  return JSON.stringify({
+    partial: true, member, kind, address, error, how, ...(links === undefined ? {} : { links }),
+  });
 }
 
-export function missingText({ id, address, why, how }: Missing): string {
+/** What is shown, or was done, is not all. */
+export function partialLine(one: Missing, isTty: boolean, isOfMail: boolean): string {
+  const lacks = isOfMail && one.how === 'away';
+  return `${paint('PARTIAL', 'yellow', isTty)}: ${missingText(one)}${lacks ? LACKS_MAIL : ''}`;
+}
+
+export function missingText({ id, address, why, how, links = 0 }: Missing): string {
+  const have = links === 1 ? 'has' : 'have';
+  const linked = links === 0 ? '' : `; ${counted(links, 'store')} still ${have} a link to it`;
   switch (how) {
-    case 'away': return printable(`${id}: no session at the register, no answer: dead, or cut off`);
+    case 'away': return printable(`${id}: ${AWAY}${linked}`);
     case 'not asked': return printable(`${id}: not asked: ${why}`);
     case 'silent': return printable(`${id}: no answer from ${address}: ${why}`);
     case 'refused': return printable(`${id} at ${address}: ${why}`);

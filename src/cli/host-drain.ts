@@ -3,7 +3,7 @@
  * `store drain` does it, until no other host needs anything of it; then it says yes. Its gateway goes on as
  * it is: what it has is at stores of other hosts, and its group delivers that when it is gone.
  *
- *   HOST is unknown                          ─► 2, with the hosts that are known
+ *   HOST is unknown                          ─► 2, with the hosts that are known; 3 when somebody is missing
  *   something is missing (host-verdict.ts)   ─► 1, nothing was moved
  *   drained ─► nothing is only there         ─► yes, 0; 3 when somebody could not be asked
  *           └─ time is up, or it can't leave ─► no, 1; copies go on leaving until --undo
@@ -188,8 +188,11 @@ class HostDrain {
     if (parts.gateways.length + parts.stores.length > 0) return parts;
     const known = hostsOf(statuses).join(', ');
     const ids = this.#group.missing('gateway').map(({ id }) => id).join(', ');
-    const silent = ids === '' ? '' : `; where these are is not known: ${ids}`;
-    throw new UsageError(`nothing of this group is at a host '${this.#host}'; there are: ${known}${silent}`);
+    if (ids !== '') {
+      throw new CliError(`not known: nothing of those who answer is at a host '${this.#host}' (there are: `
+        + `${known}), and where these are nobody says: ${ids}`, NOT_ALL_KNOW);
+    }
+    throw new UsageError(`nothing of this group is at a host '${this.#host}'; there are: ${known}`);
   }
 
   /** What all gateways that know these stores have there; with an order it is given first. */

@@ -73,7 +73,7 @@ export async function runCli(typed: readonly string[], context: CliContext): Pro
     return exitCode;
   } catch (error) {
     for (const line of errorLines(error)) context.terminal.error(line);
-    return error instanceof UsageError ? 2 : 1;
+    return error instanceof CliError ? error.exitCode : 1;
   }
 }
 

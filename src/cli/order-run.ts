@@ -34,9 +34,10 @@ import { CliError } from './context.js';
 import { NoAnswer } from './admin-client.js';
 import type { AdminClient } from './admin-client.js';
 import type { Answered, Group, Member } from './group.js';
-import { NOT_ALL_KNOW, partialLine } from './group.js';
+import { NOT_ALL_KNOW, partialJson, partialLine } from './group.js';
 import { leftOf } from './queue-orders.js';
-import { cancelRules, giveRule, unawareText, whyNoRule } from './rule-run.js';
+import { cancelRules, giveRule, idsOf, unawareLines, whyNoRule } from './rule-run.js';
+import type { Unaware } from './rule-run.js';
 import { counted, printable, timeText } from './tables.js';
 
 const POLL_MS = 200;
@@ -138,7 +139,7 @@ export class OrderRun {
   /** Of the rule that stands; '' when there is none. */
   #rule = '';
   /** Gateways that live, and do not obey it yet. */
-  #unaware: readonly string[] = [];
+  #unaware: readonly Unaware[] = [];
   /** Why none stands that was to, though what was there is dealt with. */
   #whyNotMet = '';
   readonly #begunMs = performance.now();
@@ -261,11 +262,12 @@ export class OrderRun {
 
   #tellRule(until: string): void {
     const { terminal } = this.#context;
-    if (this.#options.json) terminal.print(JSON.stringify({ rule: this.#rule, unaware: this.#unaware }));
+    const unaware = this.#unaware;
+    if (this.#options.json) terminal.print(JSON.stringify({ rule: this.#rule, unaware: idsOf(unaware) }));
     else {
       const past = `what comes is ${this.#options.past}, until ${until}`;
       terminal.print(printable(`${past}; twinpost rules cancel ${this.#rule} ends that`));
-      if (this.#unaware.length > 0) terminal.print(printable(unawareText(this.#unaware)));
+      for (const line of unawareLines(unaware)) terminal.print(printable(line));
     }
   }
 
@@ -522,11 +524,9 @@ export class OrderRun {
     const { terminal } = this.#context;
     const { json } = this.#options;
     if (json) for (const { answer } of answers) terminal.print(JSON.stringify(answer));
-    const missing = this.#group.missing('gateway');
-    for (const one of missing) {
-      if (json)
-        terminal.print(JSON.stringify({ partial: true, member: one.id, kind: one.kind, error: one.why }));
-      else terminal.print(partialLine(one, false));
+    const isMailOpen = this.#left?.partitions.length !== 0;
+    for (const one of this.#group.missing('gateway')) {
+      terminal.print(json ? partialJson(one) : partialLine(one, false, isMailOpen));
     }
     for (const [id, how] of this.#silent) {
       const error = SILENCES[how];

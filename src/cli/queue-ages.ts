@@ -64,7 +64,7 @@ export function queueAgesCommand(cli: Argv, context: CliContext, done: (code: nu
           + (answer.incomplete ? ', and has not all of it back yet' : ''));
       }
       const missing = group.missing('gateway');
-      const code = reportMissing(missing, answers.length, json, terminal);
+      const code = reportMissing(missing, answers.length, json, terminal, true);
       done(code === 0 && parts.length > 0 ? NOT_ALL_KNOW : code);
     },
   );

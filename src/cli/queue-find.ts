@@ -55,7 +55,7 @@ export function queueFindCommand(cli: Argv, context: CliContext, done: (code: nu
       for (const { id, answer } of parts) terminal.error(`twinpost: ${id} ${whyInPart(answer)}`);
       if (found === 0 && answers.length > 0 && !json) terminal.print('no messages');
       const missing = group.missing('gateway');
-      const code = reportMissing(missing, answers.length, json, terminal);
+      const code = reportMissing(missing, answers.length, json, terminal, true);
       if (code === 0) done(parts.length > 0 ? NOT_ALL_KNOW : Number(found === 0));
       else done(code);
     },

@@ -5,6 +5,7 @@
 import type { Argv } from 'yargs';
 import type { MessageAnswer, QueueAnswer } from '../admin-api/gateway-answers.js';
 import { PAGE_ROWS_MAX } from '../admin-api/pages.js';
+import { nearest } from '../base/nearest.js';
 import { formatCount } from '../base/units.js';
 import { allRows } from './admin-client.js';
 import type { AdminClient } from './admin-client.js';
@@ -38,10 +39,17 @@ export function queueListCommand(cli: Argv, context: CliContext, done: (code: nu
       const wanted = (queue: QueueAnswer): boolean =>
         (args.queue === undefined || queue.queue_name === args.queue)
         && (args.class === undefined || queue.queue_class === args.class);
-      const answers = await group.ask('gateway', (client) => queuesOf(client, wanted));
+      const names = new Set<string>();
+      const answers = await group.ask('gateway', (client) => queuesOf(client, (queue) => {
+        names.add(queue.queue_name);
+        return wanted(queue);
+      }));
       if (args.queue !== undefined && group.missing('gateway').length === 0
         && answers.every(({ answer }) => answer.length === 0)) {
-        throw new CliError(`there is no queue '${args.queue}'; twinpost queue summary lists them`);
+        const near = names.has(args.queue) ? undefined : nearest(args.queue, [...names]);
+        const meant = near === undefined ? '' : `. Did you mean ${printable(near)}?`;
+        const then = meant || '; twinpost queue summary lists them';
+        throw new CliError(`there is no queue '${args.queue}'${then}`);
       }
       let left = args.limit;
       for (const { id, client, answer } of answers) {
@@ -60,7 +68,7 @@ export function queueListCommand(cli: Argv, context: CliContext, done: (code: nu
         terminal.print(total === 0
           ? 'no messages' : `-- ${formatCount(args.limit - left)} of ${counted(total, 'message')}`);
       }
-      done(reportMissing(group.missing('gateway'), answers.length, json, terminal));
+      done(reportMissing(group.missing('gateway'), answers.length, json, terminal, true));
     },
   );
 }

@@ -13,7 +13,7 @@ import { NOT_ALL_KNOW, findGroup, withGroupOptions } from './group.js';
 import { durationArgument } from './numbers.js';
 import { orderOf } from './operator.js';
 import { REASON, text } from './options.js';
-import { cancelRules, giveRule, rulesOf, unawareText } from './rule-run.js';
+import { cancelRules, giveRule, idsOf, rulesOf, unawareLines } from './rule-run.js';
 import type { RuleOutcome } from './rule-run.js';
 import { SELECTORS, selectorOf } from './selectors.js';
 import type { SelectorArguments } from './selectors.js';
@@ -76,7 +76,7 @@ export const LOCAL = {
 export const JSON_OPTION = { type: 'boolean', describe: 'one JSON object: what came of it' } as const;
 
 const EXIT_CODES =
-  'exit code: 0 every living gateway obeys, 3 not every one yet, 2 wrong usage, 1 anything else';
+  'exit code: 0 every gateway that may deliver obeys, 3 not yet, 2 wrong usage, 1 anything else';
 const PATTERN = /^[\x20-\x7e]{1,300}$/;
 
 export function giveRuleVerb(
@@ -166,12 +166,15 @@ export function told({ unaware, local, others = [] }: RuleOutcome, { terminal }:
     const text = 'in force at the gateways that answer; each writes it into the register when it can';
     terminal.print(printable(`LOCAL: ${text}: ${local}`));
     for (const { gateway, why } of others) terminal.print(printable(`LOCAL at ${gateway}: ${why}`));
-    if (unaware.length > 0) terminal.print(printable(`NOT HEARD by ${unaware.join(', ')}`));
+    if (unaware.length > 0) terminal.print(printable(`NOT HEARD by ${idsOf(unaware).join(', ')}`));
     return NOT_ALL_KNOW;
   }
-  if (unaware.length === 0) return 0;
-  terminal.print(printable(unawareText(unaware)));
-  return NOT_ALL_KNOW;
+  for (const line of unawareLines(unaware)) terminal.print(printable(line));
+  for (const { id, address } of unaware) {
+    const from = address === '' ? 'ITS-ADMIN-ADDRESS' : address;
+    terminal.print(printable(`  ${id} obeys at once by the same command with --local --only --from ${from}`));
+  }
+  return unaware.length > 0 ? NOT_ALL_KNOW : 0;
 }
 
 /** The same as one object. */
@@ -179,7 +182,7 @@ export function toldJson(
   what: object, { unaware, local, others = [] }: RuleOutcome, { terminal }: CliContext,
 ): number {
   const isPartial = unaware.length > 0 || local !== '';
-  const open = isPartial ? { partial: true, not_obeyed_by: unaware, local, local_at: others } : {};
+  const open = isPartial ? { partial: true, not_obeyed_by: idsOf(unaware), local, local_at: others } : {};
   terminal.print(JSON.stringify({ ...what, ...open }));
   return isPartial ? NOT_ALL_KNOW : 0;
 }

@@ -48,7 +48,7 @@ export function queueShowCommand(cli: Argv, context: CliContext, done: (code: nu
           + (unsure.length === 0 ? '' : `; ${unsure.join(', ')} has not all of its mail back yet`));
       }
       const missing = group.missing('gateway');
-      reportMissing(missing, answered, json, terminal);
+      reportMissing(missing, answered, json, terminal, true);
       if (lacking === 0) done(0);
       else done(isPartial || missing.length > 0 ? NOT_ALL_KNOW : 1);
     },

@@ -37,7 +37,7 @@ export function queueSummaryCommand(cli: Argv, context: CliContext, done: (code:
           `-- ${formatCount(shown.length)} of ${counted(queues.length, 'queue')}; --limit shows more`,
         );
       }
-      done(reportMissing(group.missing('gateway'), answers.length, args.json === true, terminal));
+      done(reportMissing(group.missing('gateway'), answers.length, args.json === true, terminal, true));
     },
   );
 }

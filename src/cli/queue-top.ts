@@ -94,7 +94,10 @@ export function queueTopCommand(cli: Argv, context: CliContext, done: (code: num
         },
       }, { json, ticks: args.ticks }, context);
       if (args.ticks === undefined) done(0);
-      else done(reportMissing(json ? [] : last?.missing ?? [], last?.samples.length ?? 0, json, terminal));
+      else {
+        const missing = json ? [] : last?.missing ?? [];
+        done(reportMissing(missing, last?.samples.length ?? 0, json, terminal, true));
+      }
     },
   );
 }
@@ -213,7 +216,7 @@ export function topLines(picture: TopPicture, limit: number, isTty: boolean): re
       + `${counted(queues.length, 'queue')}  received ${perSecond(rates.received)}  delivered `
       + `${perSecond(rates.delivered)}  deferred ${perSecond(rates.deferred)}  bounced `
       + perSecond(rates.bounced),
-    ...missing.map((one) => partialLine(one, isTty)),
+    ...missing.map((one) => partialLine(one, isTty, true)),
     '',
   ];
   if (queues.length === 0) return [...lines, 'no queue has mail'];

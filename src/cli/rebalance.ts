@@ -53,7 +53,7 @@ export function rebalanceCommand(cli: Argv, context: CliContext, done: (code: nu
         if (args.json !== true && line !== said) terminal.print(printable(line));
         said = line;
       }
-      // One that does not run has no copies: those of its partitions are spread by who holds them.
+      // To whom no store has a link has no copies: those of its partitions are spread by who holds them.
       const code = reportMissing(group.unheard, answers.length, args.json === true, terminal);
       done(isDry || answers.every(({ answer }) => isEven(answer)) ? code : 1);
     },

@@ -2,13 +2,17 @@
  * How a standing rule is given or cancelled for a group: one gateway that answers writes it into the
  * register, and every gateway is asked until it obeys.
  *
- *   written ─► every living gateway that answers obeys              ─► 0
- *           └─ or not within BOUND_MS; or one that lives is silent  ─► 3, named: it obeys when it hears of it
+ *   written ─► every gateway that may deliver mail obeys         ─► 0
+ *           └─ or not within BOUND_MS; or one of them is silent  ─► 3, named: it obeys when it hears of it
+ *
+ * May deliver: it has a session at the register, or answers, or a store has a link to it. Who is cut off
+ * from the register alone goes on with its partitions for as long as its stores let it, and hears of no
+ * rule. It is not given the rule as with --local: it would write it into the register when it is back, though
+ * somebody had cancelled it meanwhile. One that has none of these does not count: it reads the rules before
+ * it starts anything.
  *
  * With --local every gateway that answers obeys at once, though the register is away, and writes it there
  * when that is back: 3.
- *
- * One without a session does not count: it reads the rules before it starts anything.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type {
@@ -17,7 +21,7 @@ import type {
 import type { AdminClient } from './admin-client.js';
 import { NoAnswer } from './admin-client.js';
 import { CliError } from './context.js';
-import type { Answered, Group } from './group.js';
+import type { Answered, Group, Missing } from './group.js';
 import { missingText } from './group.js';
 
 const POLL_MS = 100;
@@ -30,12 +34,20 @@ const NO_ROUTE = 404;
 export interface RuleOutcome {
   /** As those who answer have it. */
   readonly rules: readonly GroupRule[];
-  /** Gateways that live and do not obey, as far as can be told. */
-  readonly unaware: readonly string[];
+  /** Gateways that may deliver mail and do not obey, as far as can be told. */
+  readonly unaware: readonly Unaware[];
   /** With --local: why the register does not have it; '' when it does. */
   readonly local: string;
   /** Then: what each gateway says of it that says something else. */
   readonly others?: readonly LocalAnswer[];
+}
+
+export interface Unaware {
+  readonly id: string;
+  /** Of its admin HTTP; '' when nobody says it. */
+  readonly address: string;
+  /** Why it did not answer; '' when it did. */
+  readonly why: string;
 }
 
 export interface LocalAnswer {
@@ -69,10 +81,17 @@ export async function whyNoRule(group: Group): Promise<string> {
   return whys.includes('') ? '' : whys[0] ?? '';
 }
 
-export function unawareText(unaware: readonly string[]): string {
-  const live = unaware.length === 1 ? 'lives' : 'live';
-  return `NOT OBEYED YET by ${unaware.join(', ')}, which ${live}: see that `
-    + 'they reach the register, and that this command reaches them';
+export function idsOf(unaware: readonly Unaware[]): readonly string[] {
+  return unaware.map(({ id }) => id);
+}
+
+export function unawareLines(unaware: readonly Unaware[]): readonly string[] {
+  if (unaware.length === 0) return [];
+  return [
+    `NOT OBEYED YET by ${idsOf(unaware).join(', ')}, which may deliver mail: see that they reach the `
+      + 'register, and that this command reaches them',
+    ...unaware.filter(({ why }) => why !== '').map(({ why }) => `  ${why}`),
+  ];
 }
 
 export async function cancelRules(
@@ -113,7 +132,7 @@ async function byEach(
   const others = told.map(({ id, answer }) => ({ gateway: id, why: answer.local }))
     .filter(({ why }) => why !== '' && why !== local);
   const answers = await answersOf(group);
-  return { rules: merged(answers), unaware: group.missing('gateway').map(({ id }) => id), local, others };
+  return { rules: merged(answers), unaware: group.missing('gateway').map(unawareOf), local, others };
 }
 
 async function byOne<T>(
@@ -145,13 +164,29 @@ async function follow(
     const answers = await answersOf(group);
     const late = answers.filter(({ answer }) => !isObeyed(answer.rules));
     if (late.length === 0 || performance.now() >= endMs) {
-      const aware = new Set(answers.filter((one) => !late.includes(one)).map(({ answer }) => answer.told_by));
-      const living = new Set(answers.flatMap(({ answer }) => [answer.told_by, ...answer.living]));
-      const unaware = [...living].filter((id) => !aware.has(id)).sort();
-      return { rules: merged(answers), unaware, local: '' };
+      return { rules: merged(answers), unaware: unawareAmong(group, answers, late), local: '' };
     }
     await sleep(POLL_MS);
   }
+}
+
+function unawareAmong(
+  group: Group, answers: readonly Answered<QueueRulesAnswer>[], late: readonly Answered<QueueRulesAnswer>[],
+): readonly Unaware[] {
+  const aware = new Set(answers.filter((one) => !late.includes(one)).map(({ answer }) => answer.told_by));
+  const living = answers.flatMap(({ answer }) => [answer.told_by, ...answer.living]);
+  const missing = new Map(group.missing('gateway').map((one) => [one.id, unawareOf(one)]));
+  return [...new Set([...living, ...group.unheard.map(({ id }) => id)])].filter((id) => !aware.has(id)).sort()
+    .map((id) => missing.get(id) ?? { id, address: addressAt(late, id), why: '' });
+}
+
+function unawareOf(one: Missing): Unaware {
+  return { id: one.id, address: one.address, why: missingText(one) };
+}
+
+function addressAt(answers: readonly Answered<QueueRulesAnswer>[], id: string): string {
+  const url = answers.find(({ answer }) => answer.told_by === id)?.client.url;
+  return url === undefined ? '' : new URL(url).host;
 }
 
 async function answersOf(group: Group): Promise<readonly Answered<QueueRulesAnswer>[]> {

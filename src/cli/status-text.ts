@@ -57,7 +57,7 @@ export function statusLines(picture: Picture, nowMs: number, isTty: boolean): st
   for (const gateway of picture.gateways) lines.push(...gatewayLines(gateway, picture.all, nowMs, isTty), '');
   lines.push(...differingLines(picture, isTty));
   if (picture.stores.length > 0) lines.push(...storesLines(picture.stores), '');
-  for (const missing of picture.missing) lines.push(partialLine(missing, isTty));
+  for (const missing of picture.missing) lines.push(partialLine(missing, isTty, true));
   return lines;
 }
 
@@ -277,9 +277,12 @@ function hurtingLines(
 ): string[] {
   const lines = queues.map((one) => {
     const title = one.problem.toUpperCase();
+    // Beside its own a gateway has the queue of a partition that it has taken over.
+    const isAlone = queues.filter((other) => other.queue_name === one.queue_name).length === 1;
+    const where = isAlone ? '' : ` of ${one.partition}`;
     const again = typeof one.next_try === 'number' ? againText(one.next_try, nowMs) : '';
     const pad = ' '.repeat(12 - title.length);
-    return `  ${paint(title, 'yellow', isTty)}${pad}${printable(hurtingText(one))}; `
+    return `  ${paint(title, 'yellow', isTty)}${pad}${printable(hurtingText(one, where))}; `
       + `for ${ago(one.since, nowMs)}${shareText(one.bytes, limit)}${again}`;
   });
   const more = counts.deferred + counts.growing + counts.slow - queues.length;

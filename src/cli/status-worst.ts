@@ -97,7 +97,7 @@ function weightOf({ level, rank }: Finding): number {
 
 /** A gateway whose address nobody knows may be well. */
 function missingFinding(one: Missing): Finding {
-  const text = partialLine(one, false);
+  const text = partialLine(one, false, true);
   const isAway = one.kind === 'gateway' && (one.how === 'silent' || one.how === 'away');
   return isAway ? error('absent', '', text) : warning('absent', '', text);
 }
@@ -291,10 +291,11 @@ export function isEnding(ends: number, nowMs: number): boolean {
   return ends - nowMs / 1000 < CERTIFICATE_DAYS * DAY_SECONDS;
 }
 
-/** Of a queue whose mail does not get on. */
+/** Of a queue whose mail does not get on; `where`: what tells it from another of its name. */
 export function hurtingText(
-  { queue_name: queue, problem, messages, deferred, last_error: last }: HurtingQueueAnswer,
+  { queue_name: name, problem, messages, deferred, last_error: last }: HurtingQueueAnswer, where = '',
 ): string {
+  const queue = name + where;
   const said = last === '' ? '' : `; last: ${last}`;
   // A strict queue has no other that was tried.
   const behind = `${counted(messages - 1, 'message')} behind it`;

@@ -632,7 +632,10 @@ class Gateway implements RunningGateway {
     return `a link to ${host} would go in clear: ${remedy}`;
   }
 
-  /** Gateways of its configuration, and all that the register knows to live, with what they say there. */
+  /**
+   * Gateways of its configuration, and all that the register knows to live, with what they say there, or said
+   * last: who only lost its session answers, and takes and delivers mail.
+   */
   #others(): readonly Omit<MemberAnswer, 'self'>[] {
     const { id, group } = this.#options;
     const { bridge } = this.#identity;
@@ -643,7 +646,7 @@ class Gateway implements RunningGateway {
     const isAway = (other: string): boolean => bridge.away === '' && !living.has(other);
     return [
       ...[...fellows].map((other) => (
-        { id: other, kind: 'gateway' as const, admin: living.get(other)?.admin ?? null, away: isAway(other) }
+        { id: other, kind: 'gateway' as const, admin: bridge.adminOf(other), away: isAway(other) }
       )),
       ...stores.map((store) => (
         { id: store.id, kind: 'store' as const, admin: store.admin ?? null, away: false }

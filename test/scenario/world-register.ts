@@ -32,6 +32,7 @@ export interface WorldProcessOptions {
   readonly ordinal?: number;
   readonly host?: string;
   readonly group?: readonly string[];
+  readonly addresses?: readonly string[];
   /** The lock file of its machine. Default: proves nothing. */
   readonly isProvenDead?: (incarnation: number) => boolean;
   readonly onHeld?: () => void;
@@ -141,14 +142,14 @@ export class WorldProcess {
   constructor(
     options: WorldProcessOptions, register: SimulatedRegister, time: RegisterTime, prng: Prng, log: EventLog,
   ) {
-    const { gatewayId, incarnation, ordinal = incarnation, host = gatewayId, group = [] } = options;
+    const { gatewayId, incarnation, ordinal = incarnation, host = gatewayId, group = [], addresses = [] } = options;
     const soon = (run: () => void): void => {
       time.soon(() => { if (this.#isAlive) run(); });
     };
     this.#line = new CutLine(new SimulatedLine(register, time));
     const random = (): number => prng.next();
     this.client = new RegisterClient(DEFAULT_CLIENT_OPTIONS, { line: this.#line, clock: time, soon, random, log });
-    const record = { incarnation, ordinal, host, addresses: [], group };
+    const record = { incarnation, ordinal, host, addresses, group };
     this.bridge = new RegisterBridge({ gatewayId, record }, {
       register: this.client, clock: time, soon, log,
       isProvenDead: (other) => options.isProvenDead?.(other) ?? false,

@@ -42,6 +42,8 @@ export interface RuleOutcome {
 const DELAY_SLACK_MS = 60_000;
 /** Longer than it takes until every gateway that answers obeys, or is named. */
 const HEARD_MS = 10_000;
+/** What can be done while the register does not answer. */
+const LOCALLY = '; --local is obeyed at once without it';
 /** Over for so long, by any gateway's clock: the next order takes it out of the register. */
 const OVER_KEPT_MS = 60_000;
 
@@ -79,7 +81,9 @@ export class RuleDesk {
     const noRoute = whyNoRoute(selector ?? {}, this.#ports.names);
     if (noRoute !== '') return Promise.resolve({ id, code: 404, why: `${noRoute}; nothing was done` });
     const { code, why } = this.#whyNoMore(isLocal);
-    if (code !== 200) return Promise.resolve({ id, code, why: `${why}; nothing was done` });
+    // An order that stands is given with its pass over what is there: for that there is none.
+    const locally = code === 503 && !isStandingVerb(verb) ? LOCALLY : '';
+    if (code !== 200) return Promise.resolve({ id, code, why: `${why}; nothing was done${locally}` });
     this.#removeOver();
     const nowWallMs = clock.wallMs();
     // A delay has nothing to do from its time on.
@@ -103,7 +107,8 @@ export class RuleDesk {
     const { register, log, local } = this.#ports;
     const isLocal = how.local === true;
     if (!isLocal && register.away !== '') {
-      return Promise.resolve({ id, code: 503, why: `${awayText(register.away)}; nothing was done` });
+      const why = `${awayText(register.away)}; nothing was done${LOCALLY}`;
+      return Promise.resolve({ id, code: 503, why });
     }
     // One that was not asked then may write it yet.
     if (!isRuleId(id) || (!isLocal && !local.queueRules().has(id))) {
@@ -127,10 +132,11 @@ export class RuleDesk {
   }
 
   #write(id: string, rule: QueueRule | undefined): Promise<RuleOutcome> {
+    const locally = rule !== undefined && isStandingVerb(rule.verb) ? '' : LOCALLY;
     return new Promise((resolve) => {
       this.#ports.register.setQueueRule(id, rule, (why) => {
-        if (why === '') resolve({ id, code: 200, why });
-        else resolve({ id, code: 503, why: `${why}; it may be done or not: twinpost rules list shows` });
+        const open = `${why}; it may be done or not: twinpost rules list shows${locally}`;
+        resolve(why === '' ? { id, code: 200, why } : { id, code: 503, why: open });
       });
     });
   }

@@ -24,8 +24,6 @@ export interface LivingGateway {
   readonly holder: HolderId;
   /** Monotonic time since when it has been seen with this session. */
   readonly sinceMs: number;
-  /** host:port of its admin HTTP; null when it listens on all addresses, or on any port. */
-  readonly admin: string | null;
   /** Gateways that its configuration names as its group. */
   readonly group: readonly string[];
 }

@@ -92,6 +92,8 @@ export class RegisterBridge implements OwnershipRegister {
   readonly #gateways = new Map<string, KnownGateway>();
   /** Of those that have lived since this process began: where they will live again. */
   readonly #hosts = new Map<string, string>();
+  /** And where they answer still, when they have lost their session alone. */
+  readonly #admins = new Map<string, string | null>();
   #living: ReadonlyMap<string, LivingGateway> | undefined;
   #rulesAsked: RulesQuestion[] = [];
   /** What operators decided, by key, as a watch or the last reading told it. */
@@ -218,6 +220,13 @@ export class RegisterBridge implements OwnershipRegister {
 
   hostOf(gatewayId: string): string | undefined {
     return this.#hosts.get(gatewayId);
+  }
+
+  /**
+   * host:port of its admin HTTP, as its key said last; null when it listens on all addresses, or on any port.
+   */
+  adminOf(gatewayId: string): string | null {
+    return this.#admins.get(gatewayId) ?? null;
   }
 
   *partitions(): IterableIterator<MetPartition> {
@@ -558,12 +567,12 @@ export class RegisterBridge implements OwnershipRegister {
     const sinceMs = isSame && known.living !== undefined ? known.living.sinceMs : this.#ports.clock.nowMs();
     const living = record === undefined
       ? undefined
-      : {
-        holder: { gatewayId: id, incarnation: record.incarnation }, sinceMs, group: record.group,
-        admin: record.addresses[0] ?? null,
-      };
+      : { holder: { gatewayId: id, incarnation: record.incarnation }, sinceMs, group: record.group };
     this.#gateways.set(id, { entry, living });
-    if (record !== undefined) this.#hosts.set(id, record.host);
+    if (record !== undefined) {
+      this.#hosts.set(id, record.host);
+      this.#admins.set(id, record.addresses[0] ?? null);
+    }
     this.#living = undefined;
     this.#noteNews();
     if (id === this.self.gatewayId) this.#key.onNews(entry);

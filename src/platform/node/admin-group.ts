@@ -12,7 +12,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { whyNotAsked } from '../../admin-api/group.js';
+import { AWAY, whyNotAsked } from '../../admin-api/group.js';
 import type { GatheredAnswer, GroupRoute, MissingAnswer } from '../../admin-api/group.js';
 import { refusalAnswer } from '../../admin-api/pages.js';
 import type { MemberAnswer } from '../../admin-api/pages.js';
@@ -123,7 +123,8 @@ export class GroupQuestions {
       if (member.self) return await this.#hearSelf(question, timeoutMs);
       return await this.#hearOther(member, question, timeoutMs);
     } catch (error) {
-      return { code: 0, text: whyNoAnswer(error, this.#baseOf(member), timeoutMs).why };
+      const { why } = whyNoAnswer(error, this.#baseOf(member), timeoutMs);
+      return { code: 0, text: member.away ? `${AWAY}; ${why}` : why };
     }
   }
 

@@ -6,6 +6,8 @@ import type { AddressInfo } from 'node:net';
 import { after, describe, test } from 'node:test';
 import { AdminClient, NoAnswer, allRows } from '../../../src/cli/admin-client.js';
 import { QUEUE, STATUS } from './sample-answers.js';
+import { gatewayRoutes } from '../../../src/admin-api/routes.js';
+import { DEFAULT_CLIENT_OPTIONS } from '../../../src/register/client/register-client.js';
 
 /** What the port answers next. */
 let answer: (request: http.IncomingMessage, response: http.ServerResponse) => void = () => {};
@@ -119,4 +121,11 @@ describe('a listing', () => {
     answers(JSON.stringify({ rows: [QUEUE], next_cursor: '7' }));
     assert.match(await whyNot(rowsOf()), /its listing has no end/);
   });
+});
+
+test('what is written into the register is waited for longer than a gateway waits for that: its own answer comes', () => {
+  const { addRule, cancelRule, leaveOrder, withdrawOrder, orderRetire } = gatewayRoutes;
+  for (const { answerMs } of [addRule, cancelRule, leaveOrder, withdrawOrder, orderRetire]) {
+    assert.ok(answerMs > DEFAULT_CLIENT_OPTIONS.callTimeoutMs + 1_000);
+  }
 });

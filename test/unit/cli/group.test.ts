@@ -6,6 +6,7 @@ import { after, describe, test } from 'node:test';
 import { findGroup, missingText, partialLine, reportMissing } from '../../../src/cli/group.js';
 import { TOKEN, tokensFile } from '../platform/node/token-file.js';
 import { contextFor } from './played-context.js';
+import { STORE_STATUS } from './sample-answers.js';
 
 interface Known {
   readonly id: string;
@@ -22,14 +23,16 @@ after(() => {
   }
 });
 
-/** Answers /api/v1/group as one member would; its `knows` may be filled in later. Without `self` it never answers. */
-async function member(self: Omit<Known, 'admin'> | undefined, knows: Known[], token?: string): Promise<string> {
+/** Answers /api/v1/group as one member would; its `knows` may be filled in later. Without `self` it never answers. `linked`: of a store, who has a link. */
+async function member(self: Omit<Known, 'admin'> | undefined, knows: Known[], token?: string, linked: readonly string[] = []): Promise<string> {
   const server = http.createServer((request, response) => {
     if (self === undefined) return;
     const allowed = token === undefined || request.headers.authorization === `Bearer ${token}`;
     response.writeHead(allowed ? 200 : 401, { 'content-type': 'application/json' });
     const members = [{ ...self, admin: null, away: false, self: true }, ...knows.map((one) => ({ away: false, ...one, self: false }))];
-    response.end(JSON.stringify(allowed ? { members } : { error: 'no' }));
+    const gateways = ['gw-1', 'gw-2'].map((id) => ({ id, incarnation: 1, active: linked.includes(id), granted_bytes: 0, connections: [] }));
+    const answer = request.url?.endsWith('/status') === true ? { ...STORE_STATUS, store_id: self.id, gateways } : { members };
+    response.end(JSON.stringify(allowed ? answer : { error: 'no' }));
   });
   servers.push(server);
   await new Promise<void>((resolve) => { server.listen(0, '127.0.0.1', resolve); });
@@ -65,11 +68,12 @@ describe('a group', () => {
     const group = await findGroup(from(first), contextFor([]), 300);
     assert.deepEqual(group.missing('gateway').filter(({ how }) => how === 'refused').map(({ id }) => id), ['gw-4'], 'the one that answers, and would not');
     assert.deepEqual(group.missing('gateway').map((one) => [one.id, one.why]), [
-      ['gw-2', 'connection refused'], ['gw-3', 'nothing within 0.3 s'], ['gw-4', 'it wants a token (--token-file, or TWINPOST_TOKEN_FILE)'], ['gw-5', 'nobody that answers knows its admin address'], ['gw-6', 'it does not run: the register knows no process of it'],
+      ['gw-2', 'connection refused'], ['gw-3', 'nothing within 0.3 s'], ['gw-4', 'it wants a token (--token-file, or TWINPOST_TOKEN_FILE)'], ['gw-5', 'nobody that answers knows its admin address'], ['gw-6', 'no session at the register, no answer: dead, or cut off'],
     ]);
     assert.deepEqual(group.unheard.map(({ id }) => id), ['gw-2', 'gw-3', 'gw-4', 'gw-5'], 'who does not run can hear nothing');
     const dead = group.missing('gateway').at(-1) ?? assert.fail('it is named');
-    assert.equal(partialLine(dead, false), 'PARTIAL: gw-6: no session at the register, no answer: dead, or cut off; mail of it that nobody has taken over is not in this');
+    assert.equal(partialLine(dead, false, true), 'PARTIAL: gw-6: no session at the register, no answer: dead, or cut off; mail of it that nobody has taken over is not in this');
+    assert.equal(partialLine(dead, false, false), 'PARTIAL: gw-6: no session at the register, no answer: dead, or cut off', 'where no mail is looked at');
     const answers = await group.ask('gateway', () => Promise.resolve('here'));
     assert.deepEqual(answers.map((one) => one.id), ['gw-1']);
     const withToken = await findGroup(from(first, { tokenFile: tokensFile() }), contextFor([]), 300);
@@ -86,6 +90,28 @@ describe('a group', () => {
       const group = await findGroup(from(address), contextFor([]));
       assert.deepEqual([group.missing('gateway').map(missingText), group.unheard], [['gw-2: no session at the register, no answer: dead, or cut off'], []]);
     }
+  });
+
+  test('asks one that only lost its session; of one that says nothing stores tell whether it may deliver mail', async () => {
+    const cut = await member({ id: 'gw-2', kind: 'gateway' }, []);
+    const there = await member({ id: 'gw-1', kind: 'gateway' }, [{ id: 'gw-2', kind: 'gateway', admin: cut, away: true }]);
+    const whole = await findGroup(from(there), contextFor([]));
+    assert.deepEqual([whole.members.map(({ id }) => id), whole.missing('gateway')], [['gw-1', 'gw-2'], []], 'it answers');
+    for (const [linked, text, unheard] of [
+      [['gw-1', 'gw-2'], '; 1 store still has a link to it', ['gw-2']], [['gw-1'], '', []],
+    ] as const) {
+      const store = await member({ id: 'store-a', kind: 'store' }, [], undefined, linked);
+      const first = await member({ id: 'gw-1', kind: 'gateway' }, [{ id: 'gw-2', kind: 'gateway', admin: '127.0.0.1:1', away: true }, { id: 'store-a', kind: 'store', admin: store }]);
+      const group = await findGroup(from(first), contextFor([]));
+      assert.deepEqual(group.missing('gateway').map(missingText), [`gw-2: no session at the register, no answer: dead, or cut off${text}`]);
+      assert.deepEqual(group.unheard.map(({ id }) => id), unheard);
+      const printed: string[] = [];
+      reportMissing(group.missing('gateway'), 1, true, contextFor(printed).terminal);
+      const { how, error, links } = JSON.parse(printed[0] ?? '') as Record<string, unknown>;
+      assert.deepEqual([how, error, links], ['away', 'no session at the register, no answer: dead, or cut off; connection refused', linked.length - 1]);
+    }
+    const mute = await member({ id: 'gw-1', kind: 'gateway' }, [{ id: 'gw-2', kind: 'gateway', admin: null, away: true }, { id: 'store-a', kind: 'store', admin: '127.0.0.1:1' }]);
+    assert.deepEqual((await findGroup(from(mute), contextFor([]))).unheard.map(({ id }) => id), ['gw-2'], 'no store tells');
   });
 
   test('is one member when told to keep to one', async () => {
@@ -125,7 +151,7 @@ describe('a group', () => {
     assert.equal(reportMissing(missing, 0, true, terminal), 1);
     assert.deepEqual(printed, [
       'PARTIAL: gw-2: no answer from 127.0.0.1:1: connection refused',
-      '{"partial":true,"member":"gw-2","kind":"gateway","address":"127.0.0.1:1","error":"connection refused"}',
+      '{"partial":true,"member":"gw-2","kind":"gateway","address":"127.0.0.1:1","error":"connection refused","how":"silent"}',
       '! twinpost: nobody answered',
     ]);
     reportMissing([{ ...missing[0], why: 'it refused: not you', how: 'refused' }], 0, false, terminal);

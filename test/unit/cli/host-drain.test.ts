@@ -171,6 +171,11 @@ describe('host drain', () => {
     assert.deepEqual([no['may_reboot'], (no['reasons'] as string[]).length], [false, 1]);
   });
 
+  test('does not know a host that nobody who answers is at, while somebody is missing', async () => {
+    const asked = run({ statuses: [{ host: 'a', stores: [] }, { host: 'b', stores: [] }], others: [{ id: 'gw-3', kind: 'gateway' }] });
+    await assert.rejects(asked, { exitCode: 3, message: "not known: nothing of those who answer is at a host 'host-1' (there are: a, b), and where these are nobody says: gw-3" });
+  });
+
   test('refuses a host that nobody is at, and to ask one address alone', async () => {
     await assert.rejects(run({ statuses: [{ host: 'a', stores: [] }, { host: 'b', stores: [] }] }), /^UsageError: nothing of this group is at a host 'host-1'; there are: a, b$|nothing of this group is at a host 'host-1'; there are: a, b$/);
     await assert.rejects(run({}, '--only'), /leave --only out/);

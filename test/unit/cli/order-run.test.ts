@@ -136,13 +136,13 @@ interface Played {
   stop(): void;
 }
 
-function played(missing: boolean, verb: 'hold' | 'delete' | 'bounce' = 'hold', stands?: StandingTime, expect?: number, graceMs?: number): Played {
+function played(missing: boolean | 'away', verb: 'hold' | 'delete' | 'bounce' = 'hold', stands?: StandingTime, expect?: number, graceMs?: number): Played {
   const [said, rules]: [string[], QueueRuleAnswer[]] = [[], []];
   const gateways = [new PlayedGateway('gw-1', said, rules), new PlayedGateway('gw-2', said, rules)] as const;
   const printed: string[] = [];
   const stopping = new AbortController();
   const members = gateways.map(({ id, client }) => ({ id, kind: 'gateway', client }) as const);
-  const away = { id: 'gw-9', kind: 'gateway', address: '', why: 'it is down', how: 'silent' } as const;
+  const away = { id: 'gw-9', kind: 'gateway', address: '', why: 'it is down', how: missing === 'away' ? 'away' : 'silent' } as const;
   const run = new OrderRun(
     { verb, selector: { everything: true }, ...WHO },
     { expect, graceMs, isPartialWanted: false, json: false, past: 'held', stands },
@@ -245,6 +245,19 @@ test('an order that somebody else takes back in its grace gives no rule, one tha
   assert.equal(await late.run(), NOT_ALL_KNOW);
   assert.deepEqual([late.gateways[0].left.length, late.gateways[0].withdrawn], [1, [late.gateways[0].given]]);
   assert.ok(!late.printed.some((line) => line.startsWith('left in the register')), late.printed.join('\n'));
+});
+
+test('mail of a gateway that is away is not told as open when all of it was met', async () => {
+  const { gateways: [first, second], printed, run } = played('away');
+  second.onAsked = () => {
+    [second.phase, second.leftDone, second.isOver] = ['done', 7, true];
+    first.phase = 'done';
+  };
+  assert.equal(await run(), NOT_ALL_KNOW);
+  assert.deepEqual(printed.slice(-2), [
+    'PARTIAL: gw-9: no session at the register, no answer: dead, or cut off',
+    'nothing is left to be done: all mail is at gateways that have heard; to 7 messages of that it was done by now',
+  ]);
 });
 
 test('a gateway that heard nothing of an order in its grace: all take it back while none has begun; else it is as one that is silent', { timeout: 30_000 }, async () => {

@@ -8,7 +8,7 @@ import { runCli } from '../../../src/cli/main.js';
 import { encodeEntryPage } from '../../../src/protocol/entry-page.js';
 import { ENTRY_ROW_BYTES, writeEntryRow } from '../../../src/protocol/entry-rows.js';
 import { contextFor } from './played-context.js';
-import { MESSAGE } from './sample-answers.js';
+import { MESSAGE, QUEUE } from './sample-answers.js';
 
 const ID = '0123456789A';
 
@@ -56,6 +56,13 @@ const ENTRY: ShownEntry = {
 function shown(entries: readonly ShownEntry[], incomplete = false): ShownMessageAnswer {
   return { queue_id: ID, entries, incomplete };
 }
+
+test('queue list suggests the queue that was probably meant', async () => {
+  const queue = { queue_name: 'strict', queue_class: 'mail' };
+  answers.splice(0, 2, tells({ rows: [{ ...QUEUE, ...queue }], next_cursor: null }), tells({ rows: [], next_cursor: null }));
+  assert.deepEqual((await run(['list', 'strit'])).errors, ["! twinpost: there is no queue 'strit'. Did you mean strict?"]);
+  assert.deepEqual((await run(['list', 'other'])).errors, ["! twinpost: there is no queue 'other'; twinpost queue summary lists them"]);
+});
 
 describe('queue show', () => {
   test('prints what is known, and nothing that a terminal obeys', async () => {

@@ -9,6 +9,7 @@ import type { Answered } from '../../../src/cli/group.js';
 import { runCli } from '../../../src/cli/main.js';
 import { progressLine } from '../../../src/cli/rebalance.js';
 import { contextFor } from './played-context.js';
+import { STORE_STATUS } from './sample-answers.js';
 
 const MOVE = { partition: 'gw-1/0', from: 'store-a', to: 'store-c', messages: 3, bytes: 300 };
 
@@ -25,13 +26,18 @@ test('copies of all gateways are counted, and who can not begin is named with wh
   );
 });
 
-test('one that does not run has no copies: nothing is missing without it', async (t) => {
+for (const isLinked of [false, true]) test(`one that has no session ${isLinked ? 'and a link to a store is named' : 'and no link to a store has no copies: nothing is missing without it'}`, async (t) => {
   const members = [
     { id: 'gw-1', kind: 'gateway', admin: null, away: false, self: true }, { id: 'gw-2', kind: 'gateway', admin: null, away: true, self: false },
   ];
+  const linked = { id: 'gw-2', incarnation: 1, active: isLinked, granted_bytes: 0, connections: [] };
   const server = http.createServer((request, response) => {
     response.writeHead(200, { 'content-type': 'application/json' });
-    response.end(JSON.stringify(request.url?.endsWith('/group') === true ? { members } : { gateway: 'gw-1', moving: [], planned: [], why: '' }));
+    // As a store it says the same of its group.
+    const isStore = request.headers.host?.startsWith('localhost') === true;
+    const own = isStore ? [{ id: 'store-a', kind: 'store', admin: null, away: false, self: true }] : [...members, { id: 'store-a', kind: 'store', admin: `localhost:${String((server.address() as AddressInfo).port)}`, away: false, self: false }];
+    const status = { ...STORE_STATUS, store_id: 'store-a', gateways: [linked] };
+    response.end(JSON.stringify(request.url?.endsWith('/group') === true ? { members: own } : isStore ? status : { gateway: 'gw-1', moving: [], planned: [], why: '' }));
   });
   await new Promise<void>((resolve) => { server.listen(0, '127.0.0.1', resolve); });
   t.after(() => {
@@ -40,6 +46,7 @@ test('one that does not run has no copies: nothing is missing without it', async
   });
   const printed: string[] = [];
   const from = `127.0.0.1:${String((server.address() as AddressInfo).port)}`;
-  assert.equal(await runCli(['rebalance', '--from', from], contextFor(printed)), 0);
-  assert.deepEqual(printed, ['gw-1: its copies are spread evenly']);
+  assert.equal(await runCli(['rebalance', '--from', from], contextFor(printed)), isLinked ? 3 : 0);
+  const away = isLinked ? ['PARTIAL: gw-2: no session at the register, no answer: dead, or cut off; 1 store still has a link to it'] : [];
+  assert.deepEqual(printed, ['gw-1: its copies are spread evenly', ...away]);
 });

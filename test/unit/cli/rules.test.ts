@@ -10,7 +10,7 @@ import type { AdminClient } from '../../../src/cli/admin-client.js';
 import { Group } from '../../../src/cli/group.js';
 import type { Member } from '../../../src/cli/group.js';
 import { told, toldJson } from '../../../src/cli/queue-rule.js';
-import { cancelRules } from '../../../src/cli/rule-run.js';
+import { cancelRules, giveRule } from '../../../src/cli/rule-run.js';
 import { rulesCommand } from '../../../src/cli/rules.js';
 import { contextFor } from './played-context.js';
 
@@ -56,6 +56,32 @@ test('what nobody knows is not cancelled: with --local it is kept as taken back,
   assert.deepEqual([away.code, away.printed[0]], [NOT_ALL_KNOW, 'no rule of this id is known; kept as taken back for a day']);
   const json = await asked(['cancel', 'TYPO', '--reason', 'r', '--local', '--json'], [RULE]);
   assert.deepEqual([json.code, JSON.parse(json.printed[0] ?? '')], [1, { order: 'cancel', cancelled: [] }]);
+});
+
+test('a rule is not told as obeyed while one that may deliver mail has not heard of it: it is named, with the way to reach it', async () => {
+  const client: Partial<AdminClient> = {
+    url: 'http://127.0.0.1:1',
+    addRule: () => Promise.resolve({ rule: RULE.id, local: '' }), cancelRule: (rule) => Promise.resolve({ rule, local: '' }),
+    rules: () => Promise.resolve({ told_by: 'gw-1', living: ['gw-1'], rules: rules() }),
+  };
+  let rules = (): readonly QueueRuleAnswer[] => [RULE];
+  const groupWith = (links: number | undefined): Group => new Group([{ id: 'gw-1', kind: 'gateway', client: client as AdminClient }], [
+    { id: 'gw-2', kind: 'gateway', address: '127.0.0.1:2', why: 'connection refused', how: 'away', links },
+  ]);
+  const given = { verb: 'suspend', queue: 'out', reason: 'r', who: 'ann' } as const;
+  for (const [links, code] of [[2, NOT_ALL_KNOW], [undefined, NOT_ALL_KNOW], [0, 0]] as const) {
+    rules = () => [RULE];
+    const printed: string[] = [];
+    assert.equal(told((await giveRule(groupWith(links), given)).outcome, contextFor(printed)), code);
+    rules = () => [];
+    assert.equal(told(await cancelRules(groupWith(links), [RULE.id], given), contextFor([])), code);
+    if (links !== 2) continue;
+    assert.deepEqual(printed, [
+      'NOT OBEYED YET by gw-2, which may deliver mail: see that they reach the register, and that this command reaches them',
+      '  gw-2: no session at the register, no answer: dead, or cut off; 2 stores still have a link to it',
+      '  gw-2 obeys at once by the same command with --local --only --from 127.0.0.1:2',
+    ]);
+  }
 });
 
 test('with --local each gateway that can not keep it is named', async () => {

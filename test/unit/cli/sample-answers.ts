@@ -1,5 +1,6 @@
 /** Whole answers of an admin port, for tests that look at a few of their fields. */
 import type { MessageAnswer, QueueAnswer, StatusAnswer, StoreAnswer } from '../../../src/admin-api/gateway-answers.js';
+import type { StoreStatusAnswer } from '../../../src/admin-api/store-answers.js';
 import { PROTOCOL_VERSION } from '../../../src/protocol/versions.js';
 
 export const STATUS: StatusAnswer = {
@@ -23,6 +24,12 @@ export const STORE: StoreAnswer = {
   paths: [{ path: 'A', state: 'RUN', since: 0 }, { path: 'B', state: 'READY', since: 0 }],
   partitions_sync: 39, partitions_resync: 1, partitions_ng: 0, lag_messages: 5, lag_bytes: 2048,
   refill_messages: 0, refill_bytes: 0, credit_bytes: 0, lease_left_ms: 9400, failovers: 1, cause: '', cause_since: null,
+};
+
+export const STORE_STATUS: StoreStatusAnswer = {
+  role: 'store', store_id: 'NodeB', host: 'box-2', version: '0.2.0', pid: 9, boot_id: '00', uptime_seconds: 86_400, ready: true, stopping: false, insecure: false, in_register: false, register_away: 'etcd-1: connection refused', ports: [9400], partitions: 80, messages: 12_345, changes: 0,
+  memory: { used_bytes: 2 ** 21, live_bytes: 0, granted_bytes: 0, accept_bytes: 2 ** 29, limit_bytes: 2 ** 30 },
+  gateways: [{ id: 'gw-1', incarnation: 7, active: true, granted_bytes: 0, connections: [] }, { id: 'gw-2', incarnation: 7, active: false, granted_bytes: 0, connections: [] }],
 };
 
 export const QUEUE: QueueAnswer = {

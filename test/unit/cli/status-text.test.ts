@@ -34,11 +34,7 @@ const STATUS: StatusAnswer = {
     { ...sample.STORE, store: 'NodeC', host: 'box-3', protocol: 0, up: false, paths: [{ path: 'A', state: 'NG', since: 0 }, { path: 'B', state: 'NG', since: 0 }], partitions_sync: 0, partitions_resync: 0, partitions_ng: 1, lag_messages: 900, lag_bytes: 0, lease_left_ms: 0, failovers: 0 },
   ],
 };
-const STORE_STATUS: StoreStatusAnswer = {
-  role: 'store', store_id: 'NodeB', host: 'box-2', version: '0.2.0', pid: 9, boot_id: '00', uptime_seconds: 86_400, ready: true, stopping: false, insecure: false, in_register: false, register_away: 'etcd-1: connection refused', ports: [9400], partitions: 80, messages: 12_345, changes: 0, configuration: { hash: '0a1b2c3d4e5f', since: NOW - 86_400 },
-  memory: { used_bytes: 2 ** 21, live_bytes: 0, granted_bytes: 0, accept_bytes: 2 ** 29, limit_bytes: 2 ** 30 },
-  gateways: [{ id: 'gw-1', incarnation: 7, active: true, granted_bytes: 0, connections: [] }, { id: 'gw-2', incarnation: 7, active: false, granted_bytes: 0, connections: [] }],
-};
+const STORE_STATUS: StoreStatusAnswer = { ...sample.STORE_STATUS, configuration: { hash: '0a1b2c3d4e5f', since: NOW - 86_400 } };
 const ROWS: readonly TableRowAnswer[] = [
   ROW,
   { ...ROW, store: 'NodeC', network_a: 'NG', network_s: 'NG', sync: 'NG', member: false, transactions: null, lag_messages: 900, lag_bytes: 123_456, since: NOW - 90, cause: 'ECONNRESET \u001b[2J' },
@@ -324,4 +320,14 @@ test('partitions that began empty stand with their names, when it was, and by wh
   const text = shown({ ...STATUS, losses: 11, lost: [...lost, { partition: 'gw-1/9', at: NOW - 30, who: '', reason: '' }] });
   assert.match(text, new RegExp(`^  LOST        11 partitions began empty, because every copy was lost or given up\n {16}${lost.slice(0, 8).map(({ partition }) => partition).join(', ')} and 2 more: `
     + '2027-01-15T06:00:00Z, 2h ago, by order of ann: fire \\\\u001b\\[2J\n {16}gw-1/9: 2027-01-15T07:59:30Z, 30s ago, nobody ordered it: ', 'm'));
+});
+
+test('a gateway that has a queue twice, as of a partition that it took over, says of which partition each line is', () => {
+  const queues = ['gw-1/1', 'gw-2/1'].map((partition) => ({ queue_name: 'defer', queue_class: 'mail', partition, problem: 'deferred' as const, since: NOW, messages: 50, deferred: 50, bytes: 1, last_error: '' }));
+  const hurtingOf = (shown: typeof queues): readonly string[] => {
+    const status = { ...sample.STATUS, hurting: { counts: { deferred: shown.length, growing: 0, slow: 0 }, queues: shown } };
+    const lines = statusLines({ gateways: [{ status, rows: [], address: 'http://127.0.0.1:1' }], stores: [], missing: [], all: false }, NOW_MS, false);
+    return lines.filter((line) => line.startsWith('  DEFERRED')).map((line) => line.slice(14, line.indexOf(':')));
+  };
+  assert.deepEqual([hurtingOf(queues), hurtingOf(queues.slice(1))], [['queue defer of gw-1/1', 'queue defer of gw-2/1'], ['queue defer']]);
 });

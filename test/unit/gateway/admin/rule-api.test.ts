@@ -141,6 +141,8 @@ describe('standing rules', () => {
     run(10_000);
     const [code, { error }] = await ask('POST', '/rules', { verb: 'refuse', queue: 'out', ...WHO });
     assert.equal(code, 503);
-    assert.match(String(error), /^the register, which is to keep it, does not answer: [^\n]+; nothing was done$/);
+    assert.match(String(error), /^the register, which is to keep it, does not answer: [^\n]+; nothing was done; --local is obeyed at once without it$/);
+    const held = await ask('POST', '/rules', { verb: 'hold', selector: { domain: 'a.example' }, ...WHO });
+    assert.match(String(held[1]['error']), /; nothing was done$/, 'no order that stands is given so');
   });
 });

@@ -519,7 +519,7 @@ describe('news', () => {
   for (const how of ['refusing', 'silent'] as const) {
     test(`of what others held, and when that was told, stay while the register is away (${how})`, () => {
       const world = new TestWorld();
-      const [own, other] = [world.gateway(), world.gateway({ gatewayId: 'gw-2' })];
+      const [own, other] = [world.gateway(), world.gateway({ gatewayId: 'gw-2', addresses: ['10.1.0.2:9025'] })];
       const theirs = other.port('gw-2/3');
       world.ask(theirs.sink, () => { theirs.port.change(1, '0', record('gw-2', 1)); });
       world.until(() => own.bridge.heldByOthers().length > 0, 'it is told');
@@ -528,6 +528,7 @@ describe('news', () => {
       assert.deepEqual(other.bridge.heldByOthers(), [], 'one own is none of others');
       other.process.kill();
       world.until(() => !own.bridge.living().has('gw-2'), 'the end of its session');
+      assert.deepEqual([own.bridge.adminOf('gw-2'), own.bridge.adminOf('gw-3')], ['10.1.0.2:9025', null], 'it may live on there, cut off');
       world.register.goAway(how);
       world.until(() => own.bridge.away !== '', 'it is away');
       const { heardMs } = own.bridge;

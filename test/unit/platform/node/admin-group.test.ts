@@ -140,7 +140,7 @@ describe('whoever does not answer a question to the group', () => {
     assert.ok(performance.now() - beganMs < 4_000);
     assert.deepEqual([answer.code, names(answer)], [200, ['gw-a', 'gw-b']]);
     assert.deepEqual(Object.fromEntries(answer.missing.map(({ gateway: id, why, code }) => [id, [why, code]])), {
-      'gw-away': ['it does not run: the register knows no process of it', 0],
+      'gw-away': ['no session at the register, no answer: dead, or cut off', 0],
       'gw-unknown': ['nobody that answers knows its admin address', 0],
       'gw-odd-address': ['ERR_INVALID_URL', 0],
       'gw-mute': ['nothing within 2 s', 0], 'gw-closed': ['connection refused', 0],
