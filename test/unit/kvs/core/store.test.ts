@@ -3,8 +3,9 @@ import { describe, test } from 'node:test';
 import { FLAG_BODY_ABSENT, viewOf } from '../../../../src/protocol/change-rows.js';
 import { ENTRY_ROW_BYTES, checkEntryRow, entryFlags, entryPosition } from '../../../../src/protocol/entry-rows.js';
 import { packPositions } from '../../../../src/protocol/messages/fetch.js';
+import { FENCE_FOUND } from '../../../../src/protocol/messages/fence.js';
 import { REFUSAL_UNKNOWN } from '../../../../src/protocol/reasons.js';
-import { attached, change, deleting, newStore, found, positions, pullAll, recordOf, storing } from './section-kit.js';
+import { ORIGIN, attached, change, deleting, fenceAs, newStore, found, positions, pullAll, recordOf, storing } from './section-kit.js';
 
 describe('a store', () => {
   test('keeps a thousand partitions apart', () => {
@@ -84,7 +85,8 @@ describe('a store', () => {
     assert.equal(store.entries.count, 1);
     assert.equal(store.partitions.find('g1/1'), undefined);
     assert.equal(store.check(attached(copy)), REFUSAL_UNKNOWN, 'no handle names it any more');
-    assert.equal(found(store).number, 0);
+    const again = fenceAs(store, FENCE_FOUND, 'g1/1', ORIGIN, { number: 2 });
+    assert.ok(typeof again === 'object' && again.number === 0, 'who knows of that record may found one');
   });
 });
 
