@@ -25,6 +25,23 @@ function stateIn(group: Group, id: string, letter: Letter): number | undefined {
 }
 
 describe('messages that an operator holds', () => {
+  test('do not expire where their route is gone at a restart: their lifetime stands still', () => {
+    for (const isGone of [false, true]) {
+      const world = World.started({ queues: [{ name: 'q1' }], lifetimeMs: 60_000, retryDelayMs: 3000 });
+      world.hops.script = ({ queueName }) => (queueName === 'senders' ? 'accept' : 'defer');
+      const letter = world.submit(['q1']);
+      world.until(() => stateOf(coreOf(world), 'q1', letter) === EntryState.DEFERRED);
+      assert.deepEqual(doById(coreOf(world), 'hold', letter.id).whys, ['']);
+      world.run(1000);
+      if (isGone) world.unrouted.add('q1');
+      restart(world);
+      world.until(() => world.isWhole, 10_000);
+      world.run(300_000);
+      assert.equal(stateOf(coreOf(world), 'q1', letter), EntryState.HELD);
+      assert.equal(letter.reports.size, 0);
+    }
+  });
+
   test('stay held over a restart, alone, and go on when they are released; released they stay so', () => {
     const world = World.started();
     world.hops.script = () => 'defer';

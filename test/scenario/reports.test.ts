@@ -796,6 +796,51 @@ describe('while nobody can say where a report goes', () => {
     assert.ok(most() <= 10, String(most()));
   });
 
+  test('one whose way is forgotten again when it is to be made is no poison for who is restarted twice', () => {
+    const { world, tell } = withoutWay('fifo', 'accept');
+    const letter = world.submit(['q1']);
+    world.until(() => stateOf(coreOf(world), 'q1', letter) === EntryState.REPORTING, 10_000, 'a report is owed');
+    world.run(1000);
+    const never = world.gateway.wayTo;
+    tell();
+    const plain = world.gateway.wayTo;
+    let looks = 0;
+    world.gateway.wayTo = (...asked) => {
+      looks += 1;
+      return looks === 1 ? plain(...asked) : never(...asked);
+    };
+    restarted(world);
+    world.run(30_000);
+    assert.ok(looks > 2, 'it was marked, and then nobody knew its way');
+    restarted(world);
+    tell();
+    world.until(() => letter.reports.size === 1, 60_000, 'the report');
+  });
+
+  test('of many that wait, some are looked at in a tick, and all are made when their way is known', () => {
+    const { world, tell } = withoutWay('fifo', 'accept');
+    const letters = world.submitMany(500, ['q1']);
+    world.until(() => letters.every((letter) => stateOf(coreOf(world), 'q1', letter) === EntryState.REPORTING), 20_000, 'reports are owed');
+    world.run(3000);
+    let looks = 0;
+    const never = world.gateway.wayTo;
+    world.gateway.wayTo = (...asked) => {
+      looks += 1;
+      return never(...asked);
+    };
+    for (let ticks = 0; ticks < 20; ticks += 1) {
+      const before = looks;
+      world.run(100);
+      assert.ok(looks - before <= 2 * 64, String(looks - before));
+    }
+    assert.ok(looks >= 500, 'each in its turn');
+    tell();
+    world.run(400);
+    const { openCount } = coreOf(world).reports;
+    assert.ok(openCount < 100, `those that can be made do not wait for ticks: ${String(openCount)}`);
+    world.until(() => letters.every(({ reports }) => reports.size === 1), 10_000, 'the reports');
+  });
+
   test('those that a process before began are looked at once when they are back', () => {
     const { world } = withoutWay('fifo', 'defer');
     const letters = world.submitMany(500, ['q1']);

@@ -621,7 +621,10 @@ export class RecoveredQueues {
     // A report that is owed is made even where no route leads out of the queue.
     const isReport = note !== undefined && note.owedChange !== 0;
     const isUnreadable = !sound || flags === undefined || (noteBytes.length > 0 && note === undefined);
-    if (isUnreadable || (!queue.routed && !isReport) || entries.room(row) < noteRoom(1)) {
+    // What an operator holds stays held, and its lifetime stands still, also where its route is gone.
+    const isUnderHold = note !== undefined && note.heldSinceWallMs !== 0;
+    const isStray = !queue.routed && !isReport && !isUnderHold;
+    if (isUnreadable || isStray || entries.room(row) < noteRoom(1)) {
       entries.table.transition(row, EntryState.HELD);
       queue.heldCount += 1;
       if (!sound) {

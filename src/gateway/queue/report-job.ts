@@ -87,6 +87,8 @@ const RETRY_MS = 1000;
  * operator is refused: mostly there is an answer, and no change is made to put it aside.
  */
 const WAY_WAIT_MS = 10_000;
+/** Of those that wait for their way, or for room, in a tick of a tenth of a second. */
+const SHORT_LOOKS = 64;
 /** Of reports that are put aside, in a tick of a tenth of a second. */
 const ASIDE_LOOKS = 64;
 /** So long the others wait for the mark of one: its mirrors may have gone meanwhile. */
@@ -225,9 +227,19 @@ export class Reports {
       this.#signNext();
     }
     if (this.#short.size === 0 || nowMs < this.#retryAtMs) return;
-    this.#due = this.#due.concat([...this.#short]);
-    this.#short.clear();
+    this.#takeShort();
     this.#ports.requestEndOfTurn();
+  }
+
+  /** Some of those that wait longest; what is not made waits behind the others. */
+  #takeShort(): void {
+    let room = SHORT_LOOKS;
+    for (const job of this.#short) {
+      if (room === 0) break;
+      room -= 1;
+      this.#short.delete(job);
+      this.#due.push(job);
+    }
   }
 
   /** Makes some of those that are due; called when a turn ends. */
@@ -235,6 +247,7 @@ export class Reports {
     if (this.#due.length === 0) return;
     const now = this.#due.splice(0, MADE_PER_TURN);
     this.#cost = 0;
+    let isAllMade = true;
     for (const [at, job] of now.entries()) {
       if (this.#cost >= COST_PER_TURN) {
         this.#due = now.slice(at).concat(this.#due);
@@ -244,6 +257,7 @@ export class Reports {
       if (job.step !== ReportStep.MAKING || this.#make(job)) continue;
       if (job.isAsking || this.#ports.entries.isAbsent(job.row)) {
         this.#putOff([job]);
+        isAllMade = false;
         continue;
       }
       // Without room for one there is none for the others; the next one is tried first when there may be.
@@ -252,6 +266,9 @@ export class Reports {
       this.#putOff([...now.slice(now.indexOf(job) + 1), ...rest, job]);
       return;
     }
+    // As long as there is room, and a way, for each.
+    const mayAll = isAllMade && this.#due.length === 0 && this.#short.size > 0;
+    if (mayAll && this.#ports.clock.nowMs() >= this.#retryAtMs) this.#takeShort();
     if (this.#due.length > 0) this.#ports.requestEndOfTurn();
   }
 
@@ -296,8 +313,9 @@ export class Reports {
   /** At once: the answer may hold for no longer than RETRY_MS. */
   #onWayKnown(job: ReportJob): void {
     if (this.#unmarked.has(job)) {
-      this.#markable.add(job);
-      this.#markNext();
+      // This one alone: many of one sender are told at once, maybe that nobody can say.
+      if (this.#isMarkFree()) this.#tryToMark(job);
+      else this.#markable.add(job);
     } else if (job.step === ReportStep.ASIDE || this.#short.delete(job)) this.#makeDue(job);
   }
 
@@ -450,7 +468,11 @@ export class Reports {
     if (job.isDelay) return this.#makeDelay(job);
     const way = this.#isGone(job) ? undefined : this.#wayOf(job);
     job.isAsking = way === NOT_READY;
-    if (way === NOT_READY) return this.#putAside(job);
+    if (way === NOT_READY) {
+      const isAside = this.#putAside(job);
+      if (!isAside) this.#survived(job);
+      return isAside;
+    }
     const envelope = way === undefined ? undefined : this.#ports.settlement.envelopeOf(job.row);
     if (way !== undefined && envelope !== undefined) return this.#makeOutcome(job, envelope, way);
     this.#over(job);
@@ -540,6 +562,7 @@ export class Reports {
     }
     if (entries.isAbsent(row)) {
       entries.absent.wantLater(queue.partition, row);
+      this.#survived(job);
       return false;
     }
     const kind = failure ? 'failure' : 'success';
