@@ -31,6 +31,8 @@ const ASKED_AT_ONCE = 64;
 const MEMBERS_MAX = 1000;
 /** Of one that has no session at the register: its machine may have no power. */
 const AWAY_TIMEOUT_MS = 2_000;
+/** Where questions are bounded, as those of a picture that is drawn again and again. */
+const AWAY_BOUNDED_MS = 500;
 
 export const GROUP_OPTIONS = {
   from: {
@@ -93,10 +95,13 @@ export interface Answered<T> {
 
 export class Group {
   readonly members: readonly Member[];
+  /** Spent on waiting for those that are away, and on nothing else. */
+  readonly awaitedMs: number;
   readonly #missing: Map<string, Missing>;
 
-  constructor(members: readonly Member[], missing: readonly Missing[]) {
+  constructor(members: readonly Member[], missing: readonly Missing[], awaitedMs = 0) {
     this.members = members;
+    this.awaitedMs = awaitedMs;
     this.#missing = new Map(missing.map((one) => [keyOf(one), one]));
   }
 
@@ -158,26 +163,25 @@ export async function findGroup(
   /** The register knows no process of these, whatever address a file says. */
   const gone = new Set<string>();
   const protocol = new URL(first.url).protocol;
+  const awayMs = timeoutMs === undefined ? AWAY_TIMEOUT_MS : Math.min(timeoutMs, AWAY_BOUNDED_MS);
+  let awaitedMs = 0;
   let fresh = [...take(told)];
   while (fresh.length > 0) {
+    let heardMs = performance.now();
     const tolds = await Promise.all(fresh.slice(0, ASKED_AT_ONCE).map(async (member) => {
-      try {
-        const answer = await member.client.group();
-        const { id, kind } = selfOf(member.client, answer);
-        if (id === member.id && kind === member.kind) return answer;
-        missing.set(keyOf(member), {
-          id: member.id, kind: member.kind, address: hostOf(member.client.url),
-          why: `answers as ${kind === member.kind ? id : `the ${kind} ${id}`}`, how: 'another',
-        });
-      } catch (error) {
-        missing.set(keyOf(member), missingAfter(member, error));
-      }
+      const isAway = gone.has(keyOf(member));
+      const client = isAway ? new AdminClient(member.client.url, access, awayMs) : member.client;
+      const heard = await hear(member, client);
+      if (!isAway) heardMs = performance.now();
+      if (!('how' in heard)) return heard;
+      missing.set(keyOf(member), heard);
       return [];
     }));
+    awaitedMs += performance.now() - heardMs;
     fresh = [...fresh.slice(ASKED_AT_ONCE), ...tolds.flatMap((one) => [...take(one)])];
   }
   const lost = [...missing].map(([key, one]) => (gone.has(key) ? goneOf(one) : one));
-  return withLinks(new Group([...members.values()], lost));
+  return withLinks(new Group([...members.values()], lost, awaitedMs));
 
   /** Those of them that are new and can be asked. */
   function* take(all: readonly MemberAnswer[]): Generator<Member> {
@@ -195,14 +199,28 @@ export async function findGroup(
         }
         continue;
       }
-      const boundMs = one.away ? Math.min(timeoutMs ?? Infinity, AWAY_TIMEOUT_MS) : timeoutMs;
-      const client = new AdminClient(`${protocol}//${one.admin}`, access, boundMs);
+      const client = new AdminClient(`${protocol}//${one.admin}`, access, timeoutMs);
       const member = { id: one.id, kind: one.kind, client };
       // Another member may know what the first did not.
       missing.delete(key);
       members.set(key, member);
       yield member;
     }
+  }
+}
+
+/** What it knows of its group; or what there is instead. */
+async function hear(member: Member, client: AdminClient): Promise<readonly MemberAnswer[] | Missing> {
+  try {
+    const answer = await client.group();
+    const { id, kind } = selfOf(client, answer);
+    if (id === member.id && kind === member.kind) return answer;
+    return {
+      id: member.id, kind: member.kind, address: hostOf(client.url),
+      why: `answers as ${kind === member.kind ? id : `the ${kind} ${id}`}`, how: 'another',
+    };
+  } catch (error) {
+    return missingAfter(member, error);
   }
 }
 
@@ -222,7 +240,7 @@ async function withLinks(group: Group): Promise<Group> {
   const linksTo = (id: string): number => told.filter(({ answer: { gateways } }) =>
     gateways.some((one) => one.id === id && one.active)).length;
   return new Group(group.members, lost.map((one) =>
-    (one.how === 'away' && isTold ? { ...one, links: linksTo(one.id) } : one)));
+    (one.how === 'away' && isTold ? { ...one, links: linksTo(one.id) } : one)), group.awaitedMs);
 }
 
 /** Says at the end who is missing; returns the exit code. `isOfMail`: mail was shown, or counted. */

@@ -114,6 +114,15 @@ describe('a group', () => {
     assert.deepEqual((await findGroup(from(mute), contextFor([]))).unheard.map(({ id }) => id), ['gw-2'], 'no store tells');
   });
 
+  test('waits half a second for who is away where its questions are bounded, and says how long it did nothing else', async () => {
+    const mute = await member(undefined, []);
+    const first = await member({ id: 'gw-1', kind: 'gateway' }, [{ id: 'gw-2', kind: 'gateway', admin: mute, away: true }, { id: 'gw-3', kind: 'gateway', admin: '127.0.0.1:1' }]);
+    const beganMs = performance.now();
+    const { awaitedMs } = await findGroup(from(first), contextFor([]), 5_000);
+    const lastedMs = performance.now() - beganMs;
+    assert.ok(lastedMs < 1_500 && awaitedMs > 300 && awaitedMs < lastedMs, `${String(awaitedMs)} of ${String(lastedMs)} ms`);
+  });
+
   test('is one member when told to keep to one', async () => {
     const first = await member({ id: 'gw-1', kind: 'gateway' }, [{ id: 'gw-2', kind: 'gateway', admin: '127.0.0.1:1' }]);
     const group = await findGroup(from(first, { only: true }), contextFor([]));
