@@ -43,6 +43,8 @@ export const GROUP_OPTIONS = {
   ...ACCESS_OPTIONS,
 } as const satisfies Record<string, Options>;
 
+const UNTOLD = '; whether it may deliver mail nobody tells (no store answers)';
+
 /** What lists of mail say of one that is away. */
 const LACKS_MAIL = '; mail of it that nobody has taken over is not in this';
 
@@ -85,6 +87,8 @@ export interface Missing {
   readonly how: 'away' | 'not asked' | 'silent' | 'refused' | 'another';
   /** Of one that is away: how many stores that answer have a link to it; undefined: no store tells. */
   readonly links?: number | undefined;
+  /** Then: it is retired, and none of its partitions is left. */
+  readonly retired?: true;
 }
 
 export interface Answered<T> {
@@ -113,10 +117,12 @@ export class Group {
 
   /**
    * Those that may do something to mail, and did not hear what all gateways were asked: who is away does
-   * nothing when no store has a link to it.
+   * nothing when no store has a link to it. Where no store tells, it may, unless it is retired, or has not
+   * been seen by anybody who answers.
    */
   get unheard(): readonly Missing[] {
-    return this.missing('gateway').filter(({ how, links }) => how !== 'away' || links !== 0);
+    return this.missing('gateway').filter((one) =>
+      one.how !== 'away' || (one.links ?? 0) > 0 || isUntold(one));
   }
 
   /** The group less those that `leave` names. */
@@ -230,17 +236,33 @@ function goneOf(one: Missing): Missing {
     : { ...one, how: 'away', why: `${AWAY}; ${one.why}` };
 }
 
-/** Asks stores who has a link, where it is of account. */
+/** Asks stores who has a link, where it is of account; where none answers, gateways who is retired. */
 async function withLinks(group: Group): Promise<Group> {
   const lost = group.missing('gateway', 'store');
   if (!lost.some(({ how }) => how === 'away')) return group;
   // Whoever is lost by this question is asked again by the next.
   const told = await new Group(group.members, lost).ask('store', (client) => client.storeStatus());
   const isTold = told.length > 0 || ![...group.members, ...lost].some(({ kind }) => kind === 'store');
+  if (!isTold) return withRetired(group, lost);
   const linksTo = (id: string): number => told.filter(({ answer: { gateways } }) =>
     gateways.some((one) => one.id === id && one.active)).length;
   return new Group(group.members, lost.map((one) =>
-    (one.how === 'away' && isTold ? { ...one, links: linksTo(one.id) } : one)), group.awaitedMs);
+    (one.how === 'away' ? { ...one, links: linksTo(one.id) } : one)), group.awaitedMs);
+}
+
+async function withRetired(group: Group, lost: readonly Missing[]): Promise<Group> {
+  const told = await Promise.all(lost.map(async (one): Promise<Missing> => {
+    if (one.kind !== 'gateway' || !isUntold(one)) return one;
+    const answers = await new Group(group.members, lost).ask('gateway', (client) => client.retire(one.id));
+    const isOver = answers.some(({ answer }) => answer.retired && answer.partitions <= answer.kept);
+    return isOver ? { ...one, retired: true } : one;
+  }));
+  return new Group(group.members, told, group.awaitedMs);
+}
+
+/** It may deliver mail or not, for all that is known: it ran once, and no store tells whether it does. */
+function isUntold({ how, links, address, retired }: Missing): boolean {
+  return how === 'away' && links === undefined && address !== '' && retired !== true;
 }
 
 /** Says at the end who is missing; returns the exit code. `isOfMail`: mail was shown, or counted. */
@@ -269,9 +291,11 @@ export function partialLine(one: Missing, isTty: boolean, isOfMail: boolean): st
   return `${paint('PARTIAL', 'yellow', isTty)}: ${missingText(one)}${lacks ? LACKS_MAIL : ''}`;
 }
 
-export function missingText({ id, address, why, how, links = 0 }: Missing): string {
+export function missingText(one: Missing): string {
+  const { id, address, why, how, links = 0 } = one;
   const have = links === 1 ? 'has' : 'have';
-  const linked = links === 0 ? '' : `; ${counted(links, 'store')} still ${have} a link to it`;
+  const linked = links > 0 ? `; ${counted(links, 'store')} still ${have} a link to it`
+    : isUntold(one) ? UNTOLD : '';
   switch (how) {
     case 'away': return printable(`${id}: ${AWAY}${linked}`);
     case 'not asked': return printable(`${id}: not asked: ${why}`);
