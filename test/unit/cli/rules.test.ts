@@ -79,9 +79,15 @@ test('a rule is not told as obeyed while one that may deliver mail has not heard
     assert.deepEqual(printed, [
       'NOT OBEYED YET by gw-2, which may deliver mail: see that they reach the register, and that this command reaches them',
       '  gw-2: no session at the register, no answer: dead, or cut off; 2 stores still have a link to it',
-      '  gw-2 obeys at once by the same command with --local --only --from 127.0.0.1:2',
+      '  once it answers: gw-2 obeys at once by the same command with --local --only --from 127.0.0.1:2',
     ]);
   }
+});
+
+test('no way is told to one whose address nobody knows', () => {
+  const printed: string[] = [];
+  assert.equal(told({ rules: [], unaware: [{ id: 'gw-2', address: '', why: 'gw-2: not asked' }], local: '' }, contextFor(printed)), NOT_ALL_KNOW);
+  assert.deepEqual(printed.slice(1), ['  gw-2: not asked']);
 });
 
 test('with --local each gateway that can not keep it is named', async () => {
