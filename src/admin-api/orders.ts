@@ -99,6 +99,11 @@ export const retireAnswer = z.object({
   kept_for: list(name),
   /** Gateways with a session: who has to know of the order. */
   living: list(name),
+  /**
+   * Why the register does not answer: `living`, `partitions` and `retired` are of before; '' when it does.
+   * Releases before this one do not say it.
+   */
+  register_away: text.exactOptional(),
 });
 export type RetireAnswer = z.output<typeof retireAnswer>;
 

@@ -133,6 +133,11 @@ export const queueRulesAnswer = z.object({
   told_by: name,
   /** Gateways with a session: who has to obey. */
   living: list(name),
+  /**
+   * Why the register does not answer: `living` may name who is dead by now; '' when it does. Releases before
+   * this one do not say it.
+   */
+  register_away: text.exactOptional(),
   /** Why no further one can be given here; '' when one can. Releases before this one do not say it. */
   why_no_more: text.exactOptional(),
   rules: list(queueRuleAnswer),

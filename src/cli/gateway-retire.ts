@@ -5,6 +5,7 @@
  *   ordered ─► all living gateways know, and nothing of ID is left ─► 0
  *           ├─ or only empty partitions, kept for copies that were given up: nobody waits for these
  *           ├─ time is up, somebody who lives does not know of it  ─► 3, named: it may still hand mail to ID
+ *           ├─ only one that is cut off from the register does not ─► 3, named; at once
  *           └─ time is up, mail of ID is left; or nobody answers   ─► 1; it goes on by itself
  *   --undo  ─► all living gateways know                            ─► 0
  */
@@ -33,6 +34,8 @@ interface Retirement {
   readonly messages: number;
   /** Who lives and does not know of the order. */
   readonly unaware: readonly string[];
+  /** Of these, who may still hear of it: who answers, and does not reach the register, does not. */
+  readonly awaited: readonly string[];
 }
 
 const EXIT_CODES =
@@ -102,7 +105,7 @@ async function follow(
   let line = '';
   for (;;) {
     const progress = progressOf(await group.ask('gateway', (client) => client.retire(id)), undo);
-    const isDone = progress.unaware.length === 0 && (undo || openOf(progress) === 0);
+    const isDone = progress.awaited.length === 0 && (undo || openOf(progress) === 0);
     if (isDone || performance.now() >= endMs) return progress;
     const { messages } = progress;
     const open = counted(openOf(progress), 'partition');
@@ -120,14 +123,23 @@ export function progressOf(answers: readonly Answered<RetireAnswer>[], undo: boo
   }
   const aware =
     new Set(answers.filter(({ answer }) => answer.retired !== undo).map(({ answer }) => answer.told_by));
-  const living = new Set(answers.flatMap(({ answer }) => answer.living));
+  const there = answers.filter((one) => !isCutOff(one));
+  const cutOff = new Set(answers.filter(isCutOff).map(({ answer }) => answer.told_by));
+  const seen = there.length > 0 ? there : answers;
+  const living = new Set([...cutOff, ...seen.flatMap(({ answer }) => answer.living)]);
+  const unaware = [...living].filter((one) => !aware.has(one)).sort();
   return {
-    partitions: Math.max(...answers.map(({ answer }) => answer.partitions)),
-    kept: answers.reduce((sum, { answer }) => sum + answer.kept, 0),
-    keptFor: [...new Set(answers.flatMap(({ answer }) => answer.kept_for))].sort(),
+    partitions: Math.max(...seen.map(({ answer }) => answer.partitions)),
+    kept: seen.reduce((sum, { answer }) => sum + answer.kept, 0),
+    keptFor: [...new Set(seen.flatMap(({ answer }) => answer.kept_for))].sort(),
     messages: answers.reduce((sum, { answer }) => sum + answer.messages, 0),
-    unaware: [...living].filter((one) => !aware.has(one)).sort(),
+    unaware, awaited: unaware.filter((one) => !cutOff.has(one)),
   };
+}
+
+/** It sees the register as it was: who lives there, and what of partitions is left, may be long over. */
+function isCutOff({ answer: { register_away: away = '' } }: Answered<RetireAnswer>): boolean {
+  return away !== '';
 }
 
 /** Those that still have to end. One that changes hands may be counted as kept by both for a moment. */

@@ -31,6 +31,8 @@ const ASKED_AT_ONCE = 64;
 const MEMBERS_MAX = 1000;
 /** Of one that has no session at the register: its machine may have no power. */
 const AWAY_TIMEOUT_MS = 2_000;
+/** Where questions are bounded, as those of a picture that is drawn again and again. */
+const AWAY_BOUNDED_MS = 500;
 
 export const GROUP_OPTIONS = {
   from: {
@@ -40,6 +42,8 @@ export const GROUP_OPTIONS = {
   only: { type: 'boolean', describe: 'ask this address alone, not the whole group' },
   ...ACCESS_OPTIONS,
 } as const satisfies Record<string, Options>;
+
+const UNTOLD = '; whether it may deliver mail nobody tells (no store answers)';
 
 /** What lists of mail say of one that is away. */
 const LACKS_MAIL = '; mail of it that nobody has taken over is not in this';
@@ -83,6 +87,8 @@ export interface Missing {
   readonly how: 'away' | 'not asked' | 'silent' | 'refused' | 'another';
   /** Of one that is away: how many stores that answer have a link to it; undefined: no store tells. */
   readonly links?: number | undefined;
+  /** Then: it is retired, and none of its partitions is left. */
+  readonly retired?: true;
 }
 
 export interface Answered<T> {
@@ -93,10 +99,13 @@ export interface Answered<T> {
 
 export class Group {
   readonly members: readonly Member[];
+  /** Spent on waiting for those that are away, and on nothing else. */
+  readonly awaitedMs: number;
   readonly #missing: Map<string, Missing>;
 
-  constructor(members: readonly Member[], missing: readonly Missing[]) {
+  constructor(members: readonly Member[], missing: readonly Missing[], awaitedMs = 0) {
     this.members = members;
+    this.awaitedMs = awaitedMs;
     this.#missing = new Map(missing.map((one) => [keyOf(one), one]));
   }
 
@@ -108,10 +117,12 @@ export class Group {
 
   /**
    * Those that may do something to mail, and did not hear what all gateways were asked: who is away does
-   * nothing when no store has a link to it.
+   * nothing when no store has a link to it. Where no store tells, it may, unless it is retired, or has not
+   * been seen by anybody who answers.
    */
   get unheard(): readonly Missing[] {
-    return this.missing('gateway').filter(({ how, links }) => how !== 'away' || links !== 0);
+    return this.missing('gateway').filter((one) =>
+      one.how !== 'away' || (one.links ?? 0) > 0 || isUntold(one));
   }
 
   /** The group less those that `leave` names. */
@@ -158,26 +169,25 @@ export async function findGroup(
   /** The register knows no process of these, whatever address a file says. */
   const gone = new Set<string>();
   const protocol = new URL(first.url).protocol;
+  const awayMs = timeoutMs === undefined ? AWAY_TIMEOUT_MS : Math.min(timeoutMs, AWAY_BOUNDED_MS);
+  let awaitedMs = 0;
   let fresh = [...take(told)];
   while (fresh.length > 0) {
+    let heardMs = performance.now();
     const tolds = await Promise.all(fresh.slice(0, ASKED_AT_ONCE).map(async (member) => {
-      try {
-        const answer = await member.client.group();
-        const { id, kind } = selfOf(member.client, answer);
-        if (id === member.id && kind === member.kind) return answer;
-        missing.set(keyOf(member), {
-          id: member.id, kind: member.kind, address: hostOf(member.client.url),
-          why: `answers as ${kind === member.kind ? id : `the ${kind} ${id}`}`, how: 'another',
-        });
-      } catch (error) {
-        missing.set(keyOf(member), missingAfter(member, error));
-      }
+      const isAway = gone.has(keyOf(member));
+      const client = isAway ? new AdminClient(member.client.url, access, awayMs) : member.client;
+      const heard = await hear(member, client);
+      if (!isAway) heardMs = performance.now();
+      if (!('how' in heard)) return heard;
+      missing.set(keyOf(member), heard);
       return [];
     }));
+    awaitedMs += performance.now() - heardMs;
     fresh = [...fresh.slice(ASKED_AT_ONCE), ...tolds.flatMap((one) => [...take(one)])];
   }
   const lost = [...missing].map(([key, one]) => (gone.has(key) ? goneOf(one) : one));
-  return withLinks(new Group([...members.values()], lost));
+  return withLinks(new Group([...members.values()], lost, awaitedMs));
 
   /** Those of them that are new and can be asked. */
   function* take(all: readonly MemberAnswer[]): Generator<Member> {
@@ -195,8 +205,7 @@ export async function findGroup(
         }
         continue;
       }
-      const boundMs = one.away ? Math.min(timeoutMs ?? Infinity, AWAY_TIMEOUT_MS) : timeoutMs;
-      const client = new AdminClient(`${protocol}//${one.admin}`, access, boundMs);
+      const client = new AdminClient(`${protocol}//${one.admin}`, access, timeoutMs);
       const member = { id: one.id, kind: one.kind, client };
       // Another member may know what the first did not.
       missing.delete(key);
@@ -206,23 +215,54 @@ export async function findGroup(
   }
 }
 
+/** What it knows of its group; or what there is instead. */
+async function hear(member: Member, client: AdminClient): Promise<readonly MemberAnswer[] | Missing> {
+  try {
+    const answer = await client.group();
+    const { id, kind } = selfOf(client, answer);
+    if (id === member.id && kind === member.kind) return answer;
+    return {
+      id: member.id, kind: member.kind, address: hostOf(client.url),
+      why: `answers as ${kind === member.kind ? id : `the ${kind} ${id}`}`, how: 'another',
+    };
+  } catch (error) {
+    return missingAfter(member, error);
+  }
+}
+
 /** The register knows no process of it. */
 function goneOf(one: Missing): Missing {
   return one.how === 'refused' || one.how === 'away' ? one
     : { ...one, how: 'away', why: `${AWAY}; ${one.why}` };
 }
 
-/** Asks stores who has a link, where it is of account. */
+/** Asks stores who has a link, where it is of account; where none answers, gateways who is retired. */
 async function withLinks(group: Group): Promise<Group> {
   const lost = group.missing('gateway', 'store');
   if (!lost.some(({ how }) => how === 'away')) return group;
   // Whoever is lost by this question is asked again by the next.
   const told = await new Group(group.members, lost).ask('store', (client) => client.storeStatus());
   const isTold = told.length > 0 || ![...group.members, ...lost].some(({ kind }) => kind === 'store');
+  if (!isTold) return withRetired(group, lost);
   const linksTo = (id: string): number => told.filter(({ answer: { gateways } }) =>
     gateways.some((one) => one.id === id && one.active)).length;
   return new Group(group.members, lost.map((one) =>
-    (one.how === 'away' && isTold ? { ...one, links: linksTo(one.id) } : one)));
+    (one.how === 'away' ? { ...one, links: linksTo(one.id) } : one)), group.awaitedMs);
+}
+
+async function withRetired(group: Group, lost: readonly Missing[]): Promise<Group> {
+  const told = await Promise.all(lost.map(async (one): Promise<Missing> => {
+    if (one.kind !== 'gateway' || !isUntold(one)) return one;
+    const answers = await new Group(group.members, lost).ask('gateway', (client) => client.retire(one.id));
+    const isOver = answers.some(({ answer }) => answer.retired && answer.partitions <= answer.kept);
+    return isOver ? { ...one, retired: true } : one;
+  }));
+  return new Group(group.members, told, group.awaitedMs);
+}
+
+/** It may deliver mail or not, for all that is known: it ran once, and no store tells whether it does. */
+function isUntold({ how, links, address, retired }: Missing): boolean {
+  return how === 'away' && links === undefined && address !== '' && retired !== true;
 }
 
 /** Says at the end who is missing; returns the exit code. `isOfMail`: mail was shown, or counted. */
@@ -251,9 +291,11 @@ export function partialLine(one: Missing, isTty: boolean, isOfMail: boolean): st
   return `${paint('PARTIAL', 'yellow', isTty)}: ${missingText(one)}${lacks ? LACKS_MAIL : ''}`;
 }
 
-export function missingText({ id, address, why, how, links = 0 }: Missing): string {
+export function missingText(one: Missing): string {
+  const { id, address, why, how, links = 0 } = one;
   const have = links === 1 ? 'has' : 'have';
-  const linked = links === 0 ? '' : `; ${counted(links, 'store')} still ${have} a link to it`;
+  const linked = links > 0 ? `; ${counted(links, 'store')} still ${have} a link to it`
+    : isUntold(one) ? UNTOLD : '';
   switch (how) {
     case 'away': return printable(`${id}: ${AWAY}${linked}`);
     case 'not asked': return printable(`${id}: not asked: ${why}`);

@@ -8,7 +8,7 @@ import { CliError } from './context.js';
 import { fittingLines } from './status-text.js';
 
 const EVERY_MS = 1_000;
-/** A look that asks much of a group comes so much more seldom. */
+/** A look that asks much of a group comes so much more seldom; waiting for who is away asks nothing. */
 const REST_SHARE = 9;
 
 /**
@@ -17,7 +17,13 @@ const REST_SHARE = 9;
 const BEGIN_DRAWING = '\u001b[?7l\u001b[?25l';
 const END_DRAWING = '\u001b[?7h\u001b[?25h';
 
-export interface Live<T> {
+/** What a look brings. */
+export interface Looked {
+  /** Of the look, spent on waiting for who is away (Group.awaitedMs). */
+  readonly awaitedMs?: number | undefined;
+}
+
+export interface Live<T extends Looked> {
   look(): Promise<T>;
   /** For a window. */
   lines(picture: T): readonly string[];
@@ -32,7 +38,7 @@ export interface LiveOptions {
 }
 
 /** Resolves with the last picture, if there is one. */
-export async function showLive<T>(
+export async function showLive<T extends Looked>(
   live: Live<T>, { json, ticks }: LiveOptions, context: CliContext,
 ): Promise<T | undefined> {
   const { terminal, stopSignal } = context;
@@ -42,8 +48,10 @@ export async function showLive<T>(
   let picture: T | undefined;
   for (let tick = 1; !stopSignal.aborted; tick++) {
     const beganMs = performance.now();
+    let awaitedMs = 0;
     try {
       picture = await live.look();
+      awaitedMs = picture.awaitedMs ?? 0;
       if (draws) draw(live.lines(picture), context);
       else live.print(picture);
     } catch (error) {
@@ -52,7 +60,7 @@ export async function showLive<T>(
       else terminal.error(error.message);
     }
     if (tick === ticks) break;
-    const restMs = Math.max(EVERY_MS, REST_SHARE * (performance.now() - beganMs));
+    const restMs = Math.max(EVERY_MS, REST_SHARE * (performance.now() - beganMs - awaitedMs));
     await sleep(restMs, undefined, { signal: stopSignal }).catch(() => undefined);
   }
   if (draws) terminal.write(`${END_DRAWING}\n`);

@@ -17,6 +17,8 @@ import { numberOr, text } from './options.js';
 import { counted, printable, listTimeText } from './tables.js';
 
 const LIMIT_DEFAULT = 1000;
+/** Among more of them a near miss takes seconds to find, and means little. */
+const NEAR_NAMES_MAX = 10_000;
 /** Flags as in mailq. */
 const FLAGS: Readonly<Record<string, string>> = { active: '*', held: '!', ending: '#' };
 
@@ -41,12 +43,13 @@ export function queueListCommand(cli: Argv, context: CliContext, done: (code: nu
         && (args.class === undefined || queue.queue_class === args.class);
       const names = new Set<string>();
       const answers = await group.ask('gateway', (client) => queuesOf(client, (queue) => {
-        names.add(queue.queue_name);
+        if (names.size <= NEAR_NAMES_MAX) names.add(queue.queue_name);
         return wanted(queue);
       }));
       if (args.queue !== undefined && group.missing('gateway').length === 0
         && answers.every(({ answer }) => answer.length === 0)) {
-        const near = names.has(args.queue) ? undefined : nearest(args.queue, [...names]);
+        const isNear = names.size <= NEAR_NAMES_MAX && !names.has(args.queue);
+        const near = isNear ? nearest(args.queue, [...names]) : undefined;
         const meant = near === undefined ? '' : `. Did you mean ${printable(near)}?`;
         const then = meant || '; twinpost queue summary lists them';
         throw new CliError(`there is no queue '${args.queue}'${then}`);

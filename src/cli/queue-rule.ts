@@ -170,9 +170,11 @@ export function told({ unaware, local, others = [] }: RuleOutcome, { terminal }:
     return NOT_ALL_KNOW;
   }
   for (const line of unawareLines(unaware)) terminal.print(printable(line));
-  for (const { id, address } of unaware) {
-    const from = address === '' ? 'ITS-ADMIN-ADDRESS' : address;
-    terminal.print(printable(`  ${id} obeys at once by the same command with --local --only --from ${from}`));
+  for (const { id, address, why } of unaware) {
+    if (address === '') continue;
+    const then = why === '' ? '' : 'once it answers: ';
+    const how = `the same command with --local --only --from ${address}`;
+    terminal.print(printable(`  ${then}${id} obeys at once by ${how}`));
   }
   return unaware.length > 0 ? NOT_ALL_KNOW : 0;
 }

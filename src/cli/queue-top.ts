@@ -14,6 +14,7 @@ import type { CliContext } from './context.js';
 import { findGroup, partialLine, reportMissing, withGroupOptions } from './group.js';
 import type { GroupArguments, Missing } from './group.js';
 import { showLive } from './live.js';
+import type { Looked } from './live.js';
 import { countArgument } from './numbers.js';
 import { number, numberOr } from './options.js';
 import { counted, printable, tableText, timeText } from './tables.js';
@@ -54,7 +55,7 @@ export interface TopSample {
   readonly queues: readonly QueueAnswer[];
 }
 
-export interface TopPicture {
+export interface TopPicture extends Looked {
   readonly wallMs: number;
   readonly atMs: number;
   readonly samples: readonly TopSample[];
@@ -115,7 +116,7 @@ async function look(
   });
   const samples = answers.map(({ answer }) => answer);
   const now = { wallMs: Date.now(), atMs: performance.now(), missing: group.missing('gateway') };
-  return topPicture(samples, now, sort, before);
+  return { ...topPicture(samples, now, sort, before), awaitedMs: group.awaitedMs };
 }
 
 /** Exported for its test. */

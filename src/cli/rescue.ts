@@ -44,7 +44,8 @@ const NOTHING_DONE: RescueAnswer = { partitions: [], ended: [] };
 const CUT_OFF = 'Who is only cut off may have in memory what the stores lack, and wait for the same: look '
   + 'there first.';
 const HELD = 'rescue: a living process has mail in memory, which --yes does not give up; nothing was done. '
-  + 'Let it reach the register and the stores, or stop it, first; or give the order at a terminal';
+  + 'Let it reach the register and the stores first, or, if that mail may be lost, stop it; or give the '
+  + 'order at a terminal';
 const ONLY = 'Only this gateway is asked (--only). Another one that waits for the same needs the order, too: '
   + 'until then a partition may go to and fro between them.';
 
@@ -97,8 +98,8 @@ export function rescueCommand(cli: Argv, context: CliContext, done: (code: numbe
     (args) =>
       longExample(args
         .options(OPTIONS)
-        .epilogue('Exit code of --give-up: 0 done, 3 nothing waits for it, or a gateway with a session did '
-          + 'not hear it, 2 wrong usage, 1 anything else.')
+        .epilogue('Exit code of --give-up: 0 done, 3 nothing waits for it, or a gateway that may '
+          + 'deliver mail did not hear it, 2 wrong usage, 1 anything else.')
         .example('$0 rescue --config rescue.yaml', 'stand by for the gateways of the group'),
         '$0 rescue --give-up store-a --give-up store-b --reason "fire in hall 2"',
         'go on without mail that only these two had; status prints the command that is needed'),

@@ -3,7 +3,8 @@
  * register, and every gateway is asked until it obeys.
  *
  *   written ─► every gateway that may deliver mail obeys         ─► 0
- *           └─ or not within BOUND_MS; or one of them is silent  ─► 3, named: it obeys when it hears of it
+ *           └─ or not within BOUND_MS; or one of them is silent, or does not reach the register
+ *                                                               ─► 3, named: it obeys when it hears of it
  *
  * May deliver: it has a session at the register, or answers, or a store has a link to it. Who is cut off
  * from the register alone goes on with its partitions for as long as its stores let it, and hears of no
@@ -163,7 +164,8 @@ async function follow(
   for (;;) {
     const answers = await answersOf(group);
     const late = answers.filter(({ answer }) => !isObeyed(answer.rules));
-    if (late.length === 0 || performance.now() >= endMs) {
+    // Who does not reach the register does not hear of it within our time, either.
+    if (late.every(isCutOff) || performance.now() >= endMs) {
       return { rules: merged(answers), unaware: unawareAmong(group, answers, late), local: '' };
     }
     await sleep(POLL_MS);
@@ -174,10 +176,15 @@ function unawareAmong(
   group: Group, answers: readonly Answered<QueueRulesAnswer>[], late: readonly Answered<QueueRulesAnswer>[],
 ): readonly Unaware[] {
   const aware = new Set(answers.filter((one) => !late.includes(one)).map(({ answer }) => answer.told_by));
-  const living = answers.flatMap(({ answer }) => [answer.told_by, ...answer.living]);
+  const living = answers.flatMap((one) => [one.answer.told_by, ...(isCutOff(one) ? [] : one.answer.living)]);
   const missing = new Map(group.missing('gateway').map((one) => [one.id, unawareOf(one)]));
   return [...new Set([...living, ...group.unheard.map(({ id }) => id)])].filter((id) => !aware.has(id)).sort()
     .map((id) => missing.get(id) ?? { id, address: addressAt(late, id), why: '' });
+}
+
+/** It sees the register as it was: who has died since lives there. */
+function isCutOff({ answer: { register_away: away = '' } }: Answered<QueueRulesAnswer>): boolean {
+  return away !== '';
 }
 
 function unawareOf(one: Missing): Unaware {

@@ -34,6 +34,8 @@ export interface Picture {
   readonly missing: readonly Missing[];
   /** The table has every partition. */
   readonly all: boolean;
+  /** As of Looked (live.ts). */
+  readonly awaitedMs?: number;
 }
 
 /** Below, who sends most says nothing. */

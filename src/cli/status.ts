@@ -100,6 +100,7 @@ async function look(args: StatusArguments, context: CliContext, timeoutMs?: numb
   return {
     gateways: gateways.map(({ answer }) => answer), stores: stores.map(({ answer }) => answer),
     missing: missingOf(group), all: args.all === true,
+    awaitedMs: group.awaitedMs,
   };
 }
 

@@ -45,6 +45,7 @@ export class Retirements implements RetireControl {
       told_by: register.self.gatewayId, gateway: gatewayId, retired: register.retired().has(gatewayId),
       partitions: this.#openOf(gatewayId), messages: ofIt.reduce((sum, { length }) => sum + length, 0),
       kept: kept.count, kept_for: kept.stores, living: [...register.living().keys()],
+      register_away: register.away,
     };
   }
 

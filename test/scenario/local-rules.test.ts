@@ -56,6 +56,7 @@ describe('a rule that is given while the register is away', () => {
     const letters = submitted(group);
     group.run(3000);
     assert.equal(arrived(letters), 0);
+    assert.notEqual(coreAt(group, 'gw-2').ruleDesk.answer().register_away, '');
     assert.deepEqual(coreAt(group, 'gw-2').ruleDesk.answer().rules.map(({ id, local }) => [id, local]), [[ID, true]]);
     group.register.comeBack();
     group.until(() => inRegister(group).length === 1, 'it is registered', 60_000);

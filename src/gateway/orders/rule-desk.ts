@@ -60,8 +60,8 @@ export class RuleDesk {
     const { register, rules } = this.#ports;
     return {
       told_by: register.self.gatewayId,
-      living: [...register.living().keys()], why_no_more: this.#whyNoMore().why,
-      rules: ruleAnswers(rules),
+      living: [...register.living().keys()], register_away: register.away,
+      why_no_more: this.#whyNoMore().why, rules: ruleAnswers(rules),
     };
   }
 

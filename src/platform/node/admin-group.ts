@@ -25,6 +25,8 @@ import { STRANGER, ask, whyNoAnswer } from './admin-request.js';
 
 /** One that lives answers within milliseconds; rows that take longer say so (answerMs). */
 const ANSWER_MS = 2_000;
+/** Of one that has no session at the register: its machine may have no power. */
+const AWAY_ANSWER_MS = 1_000;
 /** All of them: below the time after which the port gives up a connection on which nothing is said. */
 const ANSWERS_MS = 25_000;
 /** A page of 1,000 rows has 1 MB, which is read within one turn. */
@@ -117,7 +119,8 @@ export class GroupQuestions {
   /** Does not reject. */
   async #hear(member: MemberAnswer, question: Question): Promise<Heard> {
     const { route: { each }, endsMs } = question;
-    const timeoutMs = Math.min(each.answerMs ?? ANSWER_MS, Math.floor(endsMs - performance.now()));
+    const answerMs = member.away ? AWAY_ANSWER_MS : each.answerMs ?? ANSWER_MS;
+    const timeoutMs = Math.min(answerMs, Math.floor(endsMs - performance.now()));
     if (timeoutMs <= 0) return { code: 0, text: 'there was no time left to ask it' };
     try {
       if (member.self) return await this.#hearSelf(question, timeoutMs);

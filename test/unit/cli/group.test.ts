@@ -24,14 +24,17 @@ after(() => {
 });
 
 /** Answers /api/v1/group as one member would; its `knows` may be filled in later. Without `self` it never answers. `linked`: of a store, who has a link. */
-async function member(self: Omit<Known, 'admin'> | undefined, knows: Known[], token?: string, linked: readonly string[] = []): Promise<string> {
+async function member(self: Omit<Known, 'admin'> | undefined, knows: Known[], token?: string, linked: readonly string[] = [], retired: readonly string[] = []): Promise<string> {
   const server = http.createServer((request, response) => {
     if (self === undefined) return;
     const allowed = token === undefined || request.headers.authorization === `Bearer ${token}`;
     response.writeHead(allowed ? 200 : 401, { 'content-type': 'application/json' });
     const members = [{ ...self, admin: null, away: false, self: true }, ...knows.map((one) => ({ away: false, ...one, self: false }))];
     const gateways = ['gw-1', 'gw-2'].map((id) => ({ id, incarnation: 1, active: linked.includes(id), granted_bytes: 0, connections: [] }));
-    const answer = request.url?.endsWith('/status') === true ? { ...STORE_STATUS, store_id: self.id, gateways } : { members };
+    const [, ofRetire] = /gateways\/(.*)\/retire$/.exec(request.url ?? '') ?? [];
+    const answer = request.url?.endsWith('/status') === true ? { ...STORE_STATUS, store_id: self.id, gateways }
+      : ofRetire === undefined ? { members }
+        : { told_by: self.id, gateway: ofRetire, retired: retired.includes(ofRetire), partitions: ofRetire === 'gw-4' ? 2 : 1, messages: 0, kept: 1, kept_for: [], living: [] };
     response.end(JSON.stringify(allowed ? answer : { error: 'no' }));
   });
   servers.push(server);
@@ -110,8 +113,27 @@ describe('a group', () => {
       const { how, error, links } = JSON.parse(printed[0] ?? '') as Record<string, unknown>;
       assert.deepEqual([how, error, links], ['away', 'no session at the register, no answer: dead, or cut off; connection refused', linked.length - 1]);
     }
-    const mute = await member({ id: 'gw-1', kind: 'gateway' }, [{ id: 'gw-2', kind: 'gateway', admin: null, away: true }, { id: 'store-a', kind: 'store', admin: '127.0.0.1:1' }]);
-    assert.deepEqual((await findGroup(from(mute), contextFor([]))).unheard.map(({ id }) => id), ['gw-2'], 'no store tells');
+  });
+
+  test('counts, where no store tells, those that ran once: not one that nobody has seen, nor one that is retired and has nothing left', async () => {
+    const away = (id: string, admin: string | null = '127.0.0.1:1'): Known => ({ id, kind: 'gateway', admin, away: true });
+    const first = await member({ id: 'gw-1', kind: 'gateway' }, [
+      away('gw-2'), away('gw-3'), away('gw-4'), away('gw-never', null), { id: 'store-a', kind: 'store', admin: '127.0.0.1:1' },
+    ], undefined, [], ['gw-3', 'gw-4']);
+    const group = await findGroup(from(first), contextFor([]));
+    assert.deepEqual(group.unheard.map(({ id }) => id), ['gw-2', 'gw-4']);
+    const dead = 'no session at the register, no answer: dead, or cut off';
+    const untold = `${dead}; whether it may deliver mail nobody tells (no store answers)`;
+    assert.deepEqual(group.missing('gateway').map(missingText), [`gw-2: ${untold}`, `gw-3: ${dead}`, `gw-4: ${untold}`, `gw-never: ${dead}`]);
+  });
+
+  test('waits half a second for who is away where its questions are bounded, and says how long it did nothing else', async () => {
+    const mute = await member(undefined, []);
+    const first = await member({ id: 'gw-1', kind: 'gateway' }, [{ id: 'gw-2', kind: 'gateway', admin: mute, away: true }, { id: 'gw-3', kind: 'gateway', admin: '127.0.0.1:1' }]);
+    const beganMs = performance.now();
+    const { awaitedMs } = await findGroup(from(first), contextFor([]), 5_000);
+    const lastedMs = performance.now() - beganMs;
+    assert.ok(lastedMs < 1_500 && awaitedMs > 300 && awaitedMs < lastedMs, `${String(awaitedMs)} of ${String(lastedMs)} ms`);
   });
 
   test('is one member when told to keep to one', async () => {

@@ -28,7 +28,7 @@ interface Played {
   readonly drains?: readonly Partial<DrainAnswer>[];
   /** Who holds partitions that store-1 counts in. */
   readonly holders?: readonly string[];
-  readonly others?: readonly { readonly id: string; readonly kind: 'gateway' | 'store' }[];
+  readonly others?: readonly { readonly id: string; readonly kind: 'gateway' | 'store'; readonly admin?: null; readonly away?: true }[];
 }
 
 interface Said {
@@ -56,7 +56,7 @@ async function listen(answer: (path: string, body: string) => object | undefined
 async function run({ statuses = [], later, members: registers = [], isKnown = true, drains = [{}], holders = [], others = [] }: Played, ...more: readonly string[]): Promise<Said> {
   const ordered: string[] = [];
   const left = [...drains];
-  const members: object[] = others.map((one) => ({ ...one, admin: DEAF, away: false }));
+  const members: object[] = others.map((one) => ({ admin: DEAF, away: false, ...one }));
   let asked = 0;
   const gateway = (n: number) => (path: string, body: string): object | undefined => {
     const id = `gw-${String(n)}`;
@@ -174,6 +174,11 @@ describe('host drain', () => {
   test('does not know a host that nobody who answers is at, while somebody is missing', async () => {
     const asked = run({ statuses: [{ host: 'a', stores: [] }, { host: 'b', stores: [] }], others: [{ id: 'gw-3', kind: 'gateway' }] });
     await assert.rejects(asked, { exitCode: 3, message: "not known: nothing of those who answer is at a host 'host-1' (there are: a, b), and where these are nobody says: gw-3" });
+  });
+
+  test('does not ask where one is that never started', async () => {
+    const asked = run({ statuses: [{ host: 'a', stores: [] }, { host: 'b', stores: [] }], others: [{ id: 'gw-3', kind: 'gateway', admin: null, away: true }] });
+    await assert.rejects(asked, /nothing of this group is at a host 'host-1'; there are: a, b$/);
   });
 
   test('refuses a host that nobody is at, and to ask one address alone', async () => {

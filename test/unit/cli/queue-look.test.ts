@@ -61,6 +61,9 @@ test('queue list suggests the queue that was probably meant', async () => {
   const queue = { queue_name: 'strict', queue_class: 'mail' };
   answers.splice(0, 2, tells({ rows: [{ ...QUEUE, ...queue }], next_cursor: null }), tells({ rows: [], next_cursor: null }));
   assert.deepEqual((await run(['list', 'strit'])).errors, ["! twinpost: there is no queue 'strit'. Did you mean strict?"]);
+  const many = Array.from({ length: 10_001 }, (_, i) => ({ ...QUEUE, queue_name: `strict${String(i || '')}` }));
+  answers.splice(0, 1, tells({ rows: many, next_cursor: null }));
+  assert.deepEqual((await run(['list', 'strit'])).errors, ["! twinpost: there is no queue 'strit'; twinpost queue summary lists them"], 'among so many it would take seconds');
   assert.deepEqual((await run(['list', 'other'])).errors, ["! twinpost: there is no queue 'other'; twinpost queue summary lists them"]);
 });
 

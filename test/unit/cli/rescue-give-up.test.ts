@@ -304,7 +304,7 @@ describe('twinpost rescue --give-up, of a group', () => {
       `! gw-1 LIVES, waits for ${what}, and has ${String(count)} messages in memory, which this order may LOSE: ${names}. Let it reach the register and the stores instead: it goes on by itself.`;
     assert.equal(await run(undefined, BOTH, '--yes'), 1);
     assert.deepEqual(happened, [WARNING, '! gw-2: 1 partition has no other copy and will begin EMPTY: gw-1/3', lives(199, 'register', 'gw-1/3'),
-      '! twinpost: rescue: a living process has mail in memory, which --yes does not give up; nothing was done. Let it reach the register and the stores, or stop it, first; or give the order at a terminal']);
+      '! twinpost: rescue: a living process has mail in memory, which --yes does not give up; nothing was done. Let it reach the register and the stores first, or, if that mail may be lost, stop it; or give the order at a terminal']);
     happened.length = 0;
     assert.equal(await run('yes'), 0);
     assert.deepEqual([lines().includes(lives(199, 'register', 'gw-1/3')), orders()], [true, [ORDERED_THERE, ORDERED]]);

@@ -79,9 +79,34 @@ test('a rule is not told as obeyed while one that may deliver mail has not heard
     assert.deepEqual(printed, [
       'NOT OBEYED YET by gw-2, which may deliver mail: see that they reach the register, and that this command reaches them',
       '  gw-2: no session at the register, no answer: dead, or cut off; 2 stores still have a link to it',
-      '  gw-2 obeys at once by the same command with --local --only --from 127.0.0.1:2',
+      '  once it answers: gw-2 obeys at once by the same command with --local --only --from 127.0.0.1:2',
     ]);
   }
+});
+
+test('what one sees that is cut off from the register is old: who died since is not waited for, nor is it itself', async () => {
+  const member = (id: string, register_away: string, living: readonly string[]): Member => {
+    const client: Partial<AdminClient> = {
+      url: `http://${id}:1`, addRule: () => Promise.resolve({ rule: RULE.id, local: '' }),
+      rules: () => Promise.resolve({ told_by: id, living: [...living], register_away, rules: register_away === '' ? [RULE] : [] }),
+    };
+    return { id, kind: 'gateway', client: client as AdminClient };
+  };
+  const group = new Group([member('gw-1', '', ['gw-1']), member('gw-2', 'etcd-1: no answer', ['gw-1', 'gw-2', 'gw-3'])], [
+    { id: 'gw-3', kind: 'gateway', address: '', why: '', how: 'away', links: 0 },
+  ]);
+  const beganMs = performance.now();
+  const { outcome } = await giveRule(group, { verb: 'suspend', queue: 'out', reason: 'r', who: 'ann' });
+  assert.ok(performance.now() - beganMs < 5_000);
+  const printed: string[] = [];
+  assert.equal(told(outcome, contextFor(printed)), NOT_ALL_KNOW);
+  assert.deepEqual([printed[0]?.split(',')[0], printed.slice(1)], ['NOT OBEYED YET by gw-2', ['  gw-2 obeys at once by the same command with --local --only --from gw-2:1']]);
+});
+
+test('no way is told to one whose address nobody knows', () => {
+  const printed: string[] = [];
+  assert.equal(told({ rules: [], unaware: [{ id: 'gw-2', address: '', why: 'gw-2: not asked' }], local: '' }, contextFor(printed)), NOT_ALL_KNOW);
+  assert.deepEqual(printed.slice(1), ['  gw-2: not asked']);
 });
 
 test('with --local each gateway that can not keep it is named', async () => {

@@ -3,6 +3,8 @@ import assert from 'node:assert/strict';
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { after, describe, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { showLive } from '../../../src/cli/live.js';
 import { runCli } from '../../../src/cli/main.js';
 import { contextFor } from './played-context.js';
 import { STATUS } from './sample-answers.js';
@@ -35,6 +37,17 @@ async function firstPicture(rows: number): Promise<readonly string[]> {
   assert.equal(await runCli(['status', '--watch', '--from', ADDRESS], { ...context, terminal: { ...context.terminal, write, isTty: true, rows }, stopSignal: stop.signal }), 0);
   return picture.slice('\u001b[H'.length, -'\u001b[J'.length).split('\u001b[K\n').slice(0, -1);
 }
+
+test('a live view does not rest for the time in which a look waited for who is away', async () => {
+  const looks = async (awaitedMs: number): Promise<number> => {
+    const beganMs = performance.now();
+    const look = () => sleep(300, { awaitedMs });
+    await showLive({ look, lines: () => [], print: () => undefined }, { json: false, ticks: 2 }, contextFor([]));
+    return performance.now() - beganMs;
+  };
+  const [busy, waiting] = await Promise.all([looks(0), looks(300)]);
+  assert.ok(busy > 3_200 && waiting < 2_800, `${String(busy)}, ${String(waiting)} ms`);
+});
 
 describe('twinpost status --watch', () => {
   test('says in its last row how much does not fit, and nothing when all does', async () => {

@@ -49,7 +49,7 @@ describe('retiring a gateway', () => {
     const living = ['gw-1', 'gw-2', 'gw-3-1', 'gw-3-2'];
     assert.equal((await ask('POST', 'gw-2', WHO))[0], 200);
     const [, { living: told, ...state }] = await ask('GET', 'gw-2');
-    assert.deepEqual(state, { told_by: 'gw-1', gateway: 'gw-2', retired: true, partitions: 0, messages: 0, kept: 1, kept_for: ['store-a'] });
+    assert.deepEqual(state, { told_by: 'gw-1', gateway: 'gw-2', retired: true, partitions: 0, messages: 0, kept: 1, kept_for: ['store-a'], register_away: '' });
     assert.deepEqual([...(told as string[])].sort(), living);
     assert.equal((await ask('POST', 'gw-2', { undo: true, ...WHO }))[0], 200);
     assert.equal((await ask('GET', 'gw-2'))[1]['retired'], false);

@@ -107,7 +107,7 @@ describe('standing rules', () => {
     run(1000);
     const [, told] = await ask('GET', '/rules');
     assert.deepEqual(told, {
-      told_by: 'gw-1', living: ['gw-1', 'gw-2'], why_no_more: '',
+      told_by: 'gw-1', living: ['gw-1', 'gw-2'], register_away: '', why_no_more: '',
       rules: [{ id: 'gw-1-3-1', verb: 'suspend', queue: 'out', ...WHO, since: 1000, until: 1060, local: false, queues: 0, messages: 0 }],
     });
     assert.equal((await ask('POST', '/rules/gw-1-3-1/cancel', { reason: 'mended', who: 'bob' }))[0], 200);

@@ -149,6 +149,15 @@ describe('whoever does not answer a question to the group', () => {
     });
   });
 
+  test('is waited for no longer than a second when it has no session at the register, however long the row may take', async (t) => {
+    const mute = await muteServer(t);
+    const a = await gateway(t, 'gw-1', () => [{ ...at({ id: 'gw-2', port: mute }), away: true }]);
+    const beganMs = performance.now();
+    const { missing } = await get(a, '/api/v1/group/config/reload', undefined, ORDER);
+    assert.ok(performance.now() - beganMs < 2_000);
+    assert.deepEqual(missing.map(({ why }) => why).at(-1), 'no session at the register, no answer: dead, or cut off; nothing within 1 s');
+  });
+
   test('is another than who is meant: nothing is done there', async (t) => {
     const c = await gateway(t, 'gw-3');
     const a = await gateway(t, 'gw-1', () => [at({ id: 'gw-2', port: c.port })]);
