@@ -248,8 +248,9 @@ async function give(
   const refusals = told.flatMap(({ answer }) => (answer instanceof NoAnswer ? [answer] : []));
   const [first] = refusals;
   if (first !== undefined && refusals.length === told.length) {
-    // One of these may be where it waits.
-    reportMissing(group.unheard, told.length, isJson, terminal);
+    // One of these may be where it waits. Who is away was named before.
+    const unheard = group.unheard.filter(({ how }) => how !== 'away');
+    reportMissing(unheard, told.length, isJson, terminal);
     const refusal = refusals.find(({ code }) => code === NOTHING_THERE);
     if (refusal === undefined) throw first;
     terminal.error(`twinpost: ${refusal.message}`);
