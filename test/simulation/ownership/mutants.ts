@@ -34,6 +34,7 @@ const LEASE = 'src/recovery/ownership/link-lease.js';
 const FENCE = 'src/kvs/core/ownership/partition-fence.js';
 const LEASES = 'src/kvs/core/ownership/process-leases.js';
 const TALK_TEST = 'test/unit/recovery/ownership/register-talk.test.ts';
+const STORE_TEST = 'test/unit/kvs/core/ownership.test.ts';
 const HOLDER_TEST = 'test/unit/recovery/ownership/holder.test.ts';
 const LEASE_TEST = 'test/unit/recovery/ownership/link-lease.test.ts';
 const SET_TEST = 'test/unit/recovery/ownership/partition-set.test.ts';
@@ -96,6 +97,8 @@ export const OWNERSHIP_MUTANTS: readonly OwnershipMutant[] = [
     old: 'if (isFoundedApart(answer.at, record)) {', new: 'if (nowMs < 0) {' },
   { rule: '16', name: 'a copy that left is founded over when every member is gone', heldBy: HOLDER_TEST, file: HOLDER,
     old: 'return (record?.left ?? NO_MEMBERS).filter(', new: 'return NO_MEMBERS.filter(' },
+  { rule: '7', name: 'who founds without knowing the newest record empties what it names', heldBy: STORE_TEST, file: FENCE,
+    old: 'this.#told.epoch > knownEpoch', new: 'this.#told.epoch > Infinity' },
   { rule: '7', name: 'founds on although a newer record is known', heldBy: HOLDER_TEST, file: HOLDER,
     old: 'if (this.#newest !== this.#foundFor) {', new: 'if (nowMs < 0) {',
     also: [{ file: HOLDER, old: '=== HolderState.FOUNDING) {\n            if (before !== undefined &&', new: '=== HolderState.FOUNDING) {\n            if (nowMs < 0 && before !== undefined &&' }] },
