@@ -60,6 +60,8 @@ test('an operator does away with the mail of one sender under load', { timeout: 
   try {
     const { gateways } = cluster;
     const story = new Story('removal', cluster);
+    // The document has the size of CI.
+    story.call(String(OF_SENDER), '1000');
     const place = ['--from', `${HOST}:${String(cluster.adminPort)}`];
     const suspended = await twinpost(['queue', 'suspend', 'shop.example', '--reason', 'their server is slow', ...place]);
     assert.equal(suspended.code, 0, suspended.error);
