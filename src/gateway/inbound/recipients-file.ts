@@ -70,8 +70,11 @@ export class TableFile implements RecipientTable {
   /** Reads all of it, step by step: between two of them others may have their turn. */
   *verify(): Generator<undefined, void> {
     let checksum = 0;
+    // One for all steps: a new one each would be collected, some of it in turns of over 20 ms.
+    const bytes = Buffer.alloc(VERIFIED_BYTES);
     for (let at = this.#bucketsAt; at < this.#endAt; at += VERIFIED_BYTES) {
-      checksum = crc32(this.#read(at, Math.min(VERIFIED_BYTES, this.#endAt - at)), checksum);
+      const part = bytes.subarray(0, Math.min(VERIFIED_BYTES, this.#endAt - at));
+      checksum = crc32(this.#readInto(part, at), checksum);
       yield undefined;
     }
     if (checksum !== this.head.checksum) throw this.#damaged('its checksum is wrong');
@@ -132,9 +135,12 @@ export class TableFile implements RecipientTable {
   }
 
   #read(at: number, length: number): Buffer {
-    const bytes = Buffer.alloc(length);
-    const got = readSync(this.#fd, bytes, 0, length, at);
-    if (got !== length) throw this.#damaged('it is cut off');
+    return this.#readInto(Buffer.alloc(length), at);
+  }
+
+  #readInto(bytes: Buffer, at: number): Buffer {
+    const got = readSync(this.#fd, bytes, 0, bytes.length, at);
+    if (got !== bytes.length) throw this.#damaged('it is cut off');
     return bytes;
   }
 
