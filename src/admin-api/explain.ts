@@ -31,7 +31,7 @@ const explainedHost = z.object({
   dane: text.exactOptional(),
   /** It has addresses, and is not connected to before the DNS answers about these. */
   dane_failed: z.literal(true).exactOptional(),
-  /** None that is connected to, and the DNS did not answer about all. */
+  /** The DNS did not answer about all of them: where there are none, there may be. */
   addresses_failed: z.literal(true).exactOptional(),
 });
 export type ExplainedHost = Readonly<z.output<typeof explainedHost>>;

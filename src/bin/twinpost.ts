@@ -20,6 +20,12 @@ import { HangUps, Signals } from './signals.js';
 const DAEMONS: readonly (string | undefined)[] = ['gateway', 'rescue', 'store', 'sink', 'up'];
 const hangUps = DAEMONS.includes(process.argv[2]) ? new HangUps() : undefined;
 
+/**
+ * The end of a verb, which has an exit code, waits for what the system looks up (end-process.ts). So it does
+ * that for ten seconds at most: three silent resolvers would keep an answer that was printed for thirty.
+ */
+if (hangUps === undefined) process.env['RES_OPTIONS'] ??= 'timeout:2 attempts:2';
+
 /** Loaded when a role runs: `twinpost version` needs neither. */
 const roles: Roles = {
   gateway: async (file) => (file.config.workers > 1

@@ -24,6 +24,7 @@ import { SystemSecrets } from '../platform/node/secrets.js';
 import { ClientTransport } from '../platform/node/client-transport.js';
 import { HandshakeTurns } from '../platform/node/handshake-turns.js';
 import { HostLookups, lookUpHost } from '../platform/node/host-lookup.js';
+import { KeptLookups } from '../platform/node/kept-lookup.js';
 import { HttpsClient } from '../platform/node/https-client.js';
 import { PasswordFiles } from '../platform/node/password-files.js';
 import { TlsTransport } from '../platform/node/tls-transport.js';
@@ -180,6 +181,7 @@ class Gateway implements RunningGateway {
   readonly #dns: DnsClient;
   /** Next hops by name, of deliveries and for `explain`. */
   readonly #lookups = new HostLookups(lookUpHost, this.#clock);
+  readonly #keptLookups = new KeptLookups(lookUpHost);
   /** Of blocklists, which clients have asked: their questions leave those of deliveries their room. */
   readonly #listDns: DnsClient;
   readonly #resolvers: ResolverWatch;
@@ -262,7 +264,7 @@ class Gateway implements RunningGateway {
     this.#dispatcher = this.#makeDispatcher();
     this.#core.setDeliverySink(this.#dispatcher);
     this.#linkSource = {
-      inClear: new NodeTransport({ readBufferBytes: LINK_BUFFER_BYTES }),
+      inClear: new NodeTransport({ readBufferBytes: LINK_BUFFER_BYTES, lookup: this.#keptLookups.lookup }),
       secrets: new SystemSecrets(),
       packer: new MessagePacker(),
       incarnationNonce: new SystemSecrets().randomBytes(8),
@@ -572,7 +574,9 @@ class Gateway implements RunningGateway {
     const { tls: files } = options.mirror;
     const transport = files === undefined
       ? inClear
-      : new TlsTransport({ files, peerName: store.id, readBufferBytes: LINK_BUFFER_BYTES });
+      : new TlsTransport({
+        files, peerName: store.id, readBufferBytes: LINK_BUFFER_BYTES, lookup: this.#keptLookups.lookup,
+      });
     const link = new StoreLink(
       {
         storeId: store.id, gatewayId: options.id, incarnation: this.incarnation, incarnationNonce,

@@ -24,9 +24,9 @@ import type { DestinationDesk, RoutedRecipient } from '../inbound/recipients/des
 import type { RecipientTable } from '../inbound/recipients/listing.js';
 import { MxLookup } from '../outbound/mx-lookup.js';
 import type { MxOptions } from '../outbound/mx-lookup.js';
-import { IPV6_ONLY, NOT_CONNECTED, addressOfLiteral } from '../outbound/pure/mail-exchangers.js';
+import { addressOfLiteral } from '../outbound/pure/mail-exchangers.js';
 import type { HostsWay, MailHost, MailWay } from '../outbound/pure/mail-exchangers.js';
-import { whyNotPublic } from '../outbound/pure/public-address.js';
+import { judgedHost } from '../outbound/pure/public-address.js';
 import { isIpv6, waysTo } from '../outbound/pure/source-choice.js';
 import type { MailSource } from '../outbound/pure/source-choice.js';
 import { provedWay, underPolicy } from '../outbound/pure/sts-policy.js';
@@ -88,7 +88,6 @@ export const NO_ANSWER = '4.4.3';
 type Addresses = readonly DnsAnswer<'A' | 'AAAA'>[];
 
 const NO_POLICY: ExplainedPolicy = { policy: undefined, text: '', isUnknown: false };
-type Judged = Pick<ExplainedHost, 'addresses' | 'why' | 'addresses_failed'>;
 
 interface Found {
   readonly to: ExplainedTo;
@@ -247,9 +246,10 @@ async function askHost(
   const [answers, isIpv6Only] = await new Promise<readonly [Addresses, boolean]>((resolve) => {
     lookup.addresses(name, (...told) => { resolve(told); });
   });
-  const found = isIpv6Only ? { addresses: [], why: `it ${IPV6_ONLY}` }
-    : judged(answers, lookup.allowsPrivate);
-  const host = { preference, host: name, port, ...found };
+  const { open, whys, isUntold: isPartial } = judgedHost(answers, isIpv6Only, lookup.allowsPrivate);
+  const found = { addresses: open.flat(), why: whys.join('; ') };
+  const failed = isPartial ? { addresses_failed: true } as const : {};
+  const host = { preference, host: name, port, ...found, ...failed };
   if (!isJudged) return { host, isBound: false };
   if (!isAuthentic) return { host: { ...host, dane: UNSIGNED_MX }, isBound: false };
   if (host.addresses.length === 0) return { host, isBound: false };
@@ -303,23 +303,6 @@ function namedHosts(
     const { addresses, why, isFailed } = await time.within(lookUpHost(named.host, time.over), late);
     return { ...named, addresses, why, ...(isFailed ? { addresses_failed: true as const } : {}) };
   }));
-}
-
-function judged(answers: Addresses, allowsPrivate: boolean): Judged {
-  const whys: string[] = [];
-  const addresses: string[] = [];
-  for (const answer of answers) {
-    if (answer.kind === 'failed') whys.push(`no answer on its address: ${answer.why}`);
-    if (answer.kind !== 'found') continue;
-    for (const address of answer.records) {
-      const why = allowsPrivate ? '' : whyNotPublic(address);
-      if (why === '') addresses.push(address);
-      else whys.push(`${address} is ${why}, ${NOT_CONNECTED}`);
-    }
-  }
-  if (addresses.length + whys.length === 0) whys.push('it has no address');
-  const isFailed = addresses.length === 0 && answers.some(({ kind }) => kind === 'failed');
-  return { addresses, why: whys.join('; '), ...(isFailed ? { addresses_failed: true } : {}) };
 }
 
 function tlsText({ tls }: NextHop): string {

@@ -42,7 +42,7 @@ import { isIP } from 'node:net';
 import { invariant } from '../../base/invariant.js';
 import type { Clock, EventLog, Random } from '../../platform/ports.js';
 import type { MailTransport } from '../../platform/transport.js';
-import { needText } from '../queue/next-hop.js';
+import { termsText } from '../queue/next-hop.js';
 import type {
   Delivery, NextHopAuth, NextHopTls, Outage, RecipientResult, TlsNeed,
 } from '../queue/types.js';
@@ -207,8 +207,10 @@ export class ConnectionPool implements PeerEvents, LaneHome {
   readonly #hosts: SiteHosts;
   #options: PoolOptions;
   readonly #ports: PoolPorts;
-  /** As status and the log call it. */
+  /** As the log calls it. */
   readonly #relay: string;
+  /** As status does. */
+  readonly #shown: string;
   readonly #peers = new Set<Peer>();
   /** The last one used is used next, so that spare connections grow idle and end. */
   readonly #idle: Peer[] = [];
@@ -245,6 +247,7 @@ export class ConnectionPool implements PeerEvents, LaneHome {
     const [first] = site.hosts;
     const others = site.hosts.length > 1 ? ` and ${String(site.hosts.length - 1)} more` : '';
     this.#relay = first === undefined ? site.key : relayName(first.name, first.port) + others;
+    this.#shown = `${this.#relay}${termsText(site, policiesOf(site))}`;
   }
 
   /** Nothing is open and nobody uses it. */
@@ -287,7 +290,7 @@ export class ConnectionPool implements PeerEvents, LaneHome {
       downSinceWallMs: this.#hosts.downSinceWallMs,
       waiting,
       bytes,
-      relay: `${this.#relay}${needText(this.#site.tlsNeed)}`,
+      relay: this.#shown,
       connections: this.#peers.size,
       idle: this.#idle.length,
       failures: first?.failures ?? 0,
@@ -808,6 +811,12 @@ export class ConnectionPool implements PeerEvents, LaneHome {
 export function codeOf(why: RecipientResult | undefined): string {
   if (why === undefined) return '';
   return why.code === 0 ? why.enhanced : String(why.code);
+}
+
+function policiesOf({ dane, isBySts }: Site): readonly string[] {
+  const domain = dane?.domain ?? '';
+  const daneText = domain === '' ? 'dane' : `dane of ${domain}`;
+  return [...(dane === undefined ? [] : [daneText]), ...(isBySts ? ['sts'] : [])];
 }
 
 function sourceField({ source }: Peer): { readonly source?: string } {

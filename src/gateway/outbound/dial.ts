@@ -7,7 +7,7 @@
  *       │ none                       │                       session
  *       │                            │ refused, silent: the next address; none left
  *       ├────────────────────────────┴──► CLOSED   onClose(reason), with what each address said, or that
- *       │                                            nobody could tell one
+ *       │                                            nobody could tell one to try
  *       └ no answer on TLSA, or none and ► CLOSED   onForbidden(reason, by)
  *         the policy does not name it
  *   RESOLVING ─ the DNS had no room to ask ────► CLOSED   onNoRoom()
@@ -38,9 +38,8 @@ import type { DnsAnswer } from '../../platform/resolver.js';
 import type { ConnectionAccount } from './connection-account.js';
 import type { MxLookup } from './mx-lookup.js';
 import { inTurns } from './pure/address-turns.js';
-import { IPV6_ONLY, NOT_CONNECTED } from './pure/mail-exchangers.js';
 import type { HostTlsa } from './pure/host-tlsa.js';
-import { whyNotPublic } from './pure/public-address.js';
+import { judgedHost } from './pure/public-address.js';
 import type { MailSource, Way } from './pure/source-choice.js';
 import { UNNAMED } from './pure/sts-policy.js';
 import type { Sources } from './sources.js';
@@ -125,6 +124,8 @@ export class Dial implements Connection {
   #tlsa: HostTlsa | undefined;
   /** Until it is known where to connect to. */
   #isResolving = true;
+  /** By MX: the DNS did not answer about all its addresses. */
+  #isUntold = false;
   /** Nobody waits for its addresses any more; false: they were not even asked for, or just now. */
   #leaveLookup = (): boolean => true;
   #isLeft = false;
@@ -174,11 +175,12 @@ export class Dial implements Connection {
     }
     lookup.addresses(name, (answers, isIpv6Only) => {
       if (this.#isLeft) return;
-      const found = inTurns(answers.map((answer) =>
-        (answer.kind === 'found' ? shuffled(answer.records, random) : [])));
-      if (found.length === 0 && answers.some(isUnasked)) this.#leaveToOthers();
-      else if (found.length === 0 && isIpv6Only) this.#close(`the host ${IPV6_ONLY}`);
-      else if (found.length === 0) this.#close(whyNone(answers), answers.some(isUntold));
+      const { open, whys, isUntold, isUnasked } = judgedHost(answers, isIpv6Only, lookup.allowsPrivate);
+      const found = inTurns(open.map((addresses) => shuffled(addresses, random)));
+      this.#whys.push(...whys);
+      this.#isUntold = isUntold;
+      if (isUnasked) this.#leaveToOthers();
+      else if (found.length === 0) this.#giveUp();
       else if (this.#terms.asksTlsa) this.#askTlsa(found, answers);
       else this.#start(found);
     });
@@ -210,16 +212,9 @@ export class Dial implements Connection {
 
   #start(addresses: readonly string[]): void {
     this.#isResolving = false;
-    const { lookup, sources } = this.#ports;
     const { isByMx } = this.#to;
-    const open: string[] = [];
-    for (const address of addresses) {
-      const why = lookup.allowsPrivate || !isByMx ? '' : whyNotPublic(address);
-      if (why === '') open.push(address);
-      else this.#whys.push(`${address} is ${why}, ${NOT_CONNECTED}`);
-    }
     const { site, sources: allowed } = this.#terms;
-    const { ways, whys } = sources.waysTo(open, { site, isByMx }, allowed);
+    const { ways, whys } = this.#ports.sources.waysTo(addresses, { site, isByMx }, allowed);
     this.#whys.push(...whys);
     this.#ways.push(...ways.slice(0, isByMx ? ADDRESSES_MAX : NAMED_MAX));
     this.#tryNext();
@@ -271,7 +266,8 @@ export class Dial implements Connection {
   #giveUp(): void {
     if (this.#fullAddress !== '') return this.#leaveToOthers(this.#fullAddress);
     const reason = this.#whys.join('; ');
-    if (this.#tried === 0 || this.#sourceless < this.#tried) return this.#close(reason);
+    if (this.#tried === 0) return this.#close(reason, this.#isUntold);
+    if (this.#sourceless < this.#tried) return this.#close(reason);
     this.#isClosed = true;
     this.#handlers.onNoSource(reason);
   }
@@ -336,18 +332,4 @@ class Attempt implements ConnectionHandlers {
 function shuffled(records: readonly string[], random: Random): string[] {
   const order = records.map((address) => ({ address, at: random() }));
   return order.sort((one, other) => one.at - other.at).map(({ address }) => address);
-}
-
-function isUnasked(answer: DnsAnswer<'A' | 'AAAA'>): boolean {
-  return answer.kind === 'failed' && answer.isUnasked === true;
-}
-
-function isUntold({ kind }: DnsAnswer<'A' | 'AAAA'>): boolean {
-  return kind === 'failed';
-}
-
-function whyNone(answers: readonly DnsAnswer<'A' | 'AAAA'>[]): string {
-  const failed = answers.find((answer) => answer.kind === 'failed');
-  if (failed !== undefined) return `no answer on its address: ${failed.why}`;
-  return answers.every(({ kind }) => kind === 'no-name') ? 'no such host' : 'the host has no address';
 }

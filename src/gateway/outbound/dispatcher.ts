@@ -235,7 +235,7 @@ export class Dispatcher implements DeliverySink, InFlight {
       const trouble = place instanceof MxDestination ? place.trouble() : undefined;
       if (trouble !== undefined) states.push(trouble);
     }
-    return states;
+    return toldApart(states);
   }
 
   /** Why mail waits for a connection, whoever its next hop; '' while they are to be had. */
@@ -365,6 +365,16 @@ export class Dispatcher implements DeliverySink, InFlight {
     this.#pools.set(site.key, pool);
     return pool;
   }
+}
+
+/** What their names do not tell apart has numbers: two series of the same labels would spoil all others. */
+function toldApart(states: readonly NextHopState[]): NextHopState[] {
+  const counts = new Map<string, number>();
+  return states.map((state) => {
+    const count = (counts.get(state.relay) ?? 0) + 1;
+    counts.set(state.relay, count);
+    return count === 1 ? state : { ...state, relay: `${state.relay} #${String(count)}` };
+  });
 }
 
 function limitsOf({ connectionsMax, mx }: DispatcherOptions): AccountLimits {

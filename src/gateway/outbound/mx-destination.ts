@@ -17,7 +17,7 @@
  */
 import { invariant } from '../../base/invariant.js';
 import type { Clock, EventLog, Random } from '../../platform/ports.js';
-import { needText } from '../queue/next-hop.js';
+import { termsText } from '../queue/next-hop.js';
 import { DEFERRED } from '../queue/types.js';
 import type { DeliveryQueue, NextHop, Outage, RecipientResult } from '../queue/types.js';
 import { codeOf } from './connection-pool.js';
@@ -146,9 +146,9 @@ export class MxDestination implements LaneHome {
 
   #unrouted(): NextHopState {
     const forMs = this.#nowMs - this.#askedMs;
-    const { host: relay, tlsNeed } = this.#hop;
+    const { host: relay } = this.#hop;
     return {
-      relay: `${relay}${needText(tlsNeed)}`, connections: 0, idle: 0, failures: this.#failures,
+      relay: `${relay}${termsText(this.#hop)}`, connections: 0, idle: 0, failures: this.#failures,
       downSinceWallMs: this.#downSinceWallMs, waiting: this.#lane.queue.readyCount,
       bytes: this.#lane.queue.bytes, lastCode: codeOf(this.#why),
       isByMx: true, isDenied: false,

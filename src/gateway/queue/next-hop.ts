@@ -7,9 +7,24 @@ export const FALLBACK_PREFERENCE = 65_536;
 /** Behind the name of a queue; no name of a route ends so (config/keys/values.ts). */
 export const NEED_MARKS: Readonly<Record<TlsNeed, string>> = { required: '!tls', optional: '!any' };
 
-/** Behind what status calls a next hop: there are others to the same host, of mail with other needs. */
-export function needText(tlsNeed: TlsNeed | undefined): string {
-  return tlsNeed === undefined ? '' : ` (${NEED_MARKS[tlsNeed]})`;
+/** What may tell a next hop from others that lead to the same host, and share no connection with it. */
+export interface HopTerms {
+  readonly tlsNeed?: TlsNeed | undefined;
+  readonly auth?: NextHopAuth | undefined;
+  readonly sources?: readonly string[] | undefined;
+}
+
+/** Behind what status calls it: " (as user, from 192.0.2.1)". `policies`: what its domains ask for. */
+export function termsText({ tlsNeed, auth, sources }: HopTerms, policies: readonly string[] = []): string {
+  const [source, ...others] = sources ?? [];
+  const more = others.length === 0 ? '' : ` and ${String(others.length)} more`;
+  const terms = [
+    ...(tlsNeed === undefined ? [] : [NEED_MARKS[tlsNeed]]),
+    ...(auth === undefined ? [] : [`as ${auth.user}`]),
+    ...(source === undefined ? [] : [`from ${source}${more}`]),
+    ...policies,
+  ];
+  return terms.length === 0 ? '' : ` (${terms.join(', ')})`;
 }
 
 /** "smtps://mx.example.net:465"; by MX, "mx://example.com:25", the destination domain. */

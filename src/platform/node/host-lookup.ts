@@ -3,9 +3,9 @@
  * with its hosts file. Hosts that the DNS names are asked for by dns/dns-client.ts.
  *
  * The system is asked in a thread of libuv, which gives two of its four to that, and what was asked can't be
- * taken back: a name whose servers are silent keeps one for ten seconds and more. Links to stores and the
- * client of etcd need them, too. So a gateway asks for its next hops one name after the other, each once for
- * all who wait for it (HostLookups).
+ * taken back: a name whose servers are silent keeps one for ten seconds and more. Links to stores, the client
+ * of etcd, and hooks and directories by HTTP need them, too. So a gateway asks for its next hops one name
+ * after the other, each once for all who wait for it (HostLookups): they never have both.
  *
  *   wanted ─► in line ─ no other is asked for ─► asked for ─ answered/all who wait are told ─► (none)
  *     ▲                                            │ STUCK_AFTER_MS/they are told that it failed
@@ -17,10 +17,9 @@
  * So whatever a name waits for, one that was found within the hour waits a moment; and what nobody can tell
  * just now is told of it as it was found then.
  *
- * A lookup that is stuck keeps its thread, maybe until the process ends. The line goes on by the other of the
- * two. With a second one, of another name, none is left, for links to stores neither, and none is begun until
- * one of them comes back: it would only stand in libuv's own line, in front of those links. Names that were
- * never found wait here meanwhile; what is open stays so.
+ * A lookup that is stuck keeps its thread, maybe until the process ends. None is begun before it comes back:
+ * the other thread is all that links to stores have then. Meanwhile names that were ever found are told as
+ * they were last, those that were not wait here, and status says for what.
  *
  * Names that took long the last time are behind all others in line, but for one of them after each PASSED_MAX
  * others. Who gives up is forgotten; the name keeps its place, or one that is well again might never get its
@@ -53,8 +52,6 @@ const KNOWN_MAX = 10_000;
 const KNOWN_AFTER_MS = 250;
 /** Three silent resolvers cost 30 s, 5 s each and asked twice: what takes twice that is no matter of them. */
 const STUCK_AFTER_MS = 60_000;
-/** So many may be stuck, and others are begun. */
-const STUCK_MAX = 1;
 /** In line; the system is on to its second resolver. */
 const HELD_MS = 5_000;
 /** Who comes again within so long has waited all the time: a connection is put off for half a second. */
@@ -95,6 +92,8 @@ interface Wanted {
 interface Asked {
   readonly host: string;
   readonly sinceMs: number;
+  /** Nobody waits for it any more, and it is not in line. */
+  isStuck: boolean;
 }
 
 export class HostLookups {
@@ -106,10 +105,8 @@ export class HostLookups {
   readonly #slow = new Set<string>();
   /** Names that went before a slow one since the last of those. */
   #passed = 0;
-  /** It stands in line still: who comes meanwhile is told, too. */
+  /** It stands in line still, until it is stuck: who comes meanwhile is told, too. */
   #asking: Asked | undefined;
-  /** Names whose lookup was given up and has not come back; never in line. */
-  readonly #stuck = new Map<string, Asked>();
   /** What was found last, in that order; also that nothing was, which is over at once. */
   readonly #known = new Map<string, { readonly found: HostAddresses; readonly untilMs: number }>();
 
@@ -124,7 +121,8 @@ export class HostLookups {
    */
   ask(host: string, done: (found: HostAddresses) => void): () => boolean {
     const isAddress = isIP(host) !== 0;
-    if (!isAddress && !this.#stuck.has(host)) return this.#wait(host, done);
+    const isStuck = this.#asking?.host === host && this.#asking.isStuck;
+    if (!isAddress && !isStuck) return this.#wait(host, done);
     const at = isAddress ? { addresses: [host], why: '', isFailed: false } : this.#knownOf(host) ?? UNTOLD;
     const immediate = setImmediate(done, at);
     return () => {
@@ -151,7 +149,7 @@ export class HostLookups {
     }, KNOWN_AFTER_MS);
     const one: Waiting = { done, timer };
     wanted.waiting.add(one);
-    if (this.#asking === undefined) this.#askNext();
+    this.#askNext();
     return () => {
       clearTimeout(timer);
       const isWanted = this.#names.get(host) === wanted;
@@ -181,7 +179,7 @@ export class HostLookups {
     const wanted = this.#names.get(host);
     if (wanted === undefined || !this.#isWaitedFor(wanted)) return undefined;
     if (this.#knownOf(host) !== undefined) return undefined;
-    const inLine = `one of ${formatCount(this.#names.size)} in line; ${this.#whatIsAsked()}`;
+    const inLine = `one of ${formatCount(this.#names.size)} in line; ${this.#whatIsAsked}`;
     const doing = host === this.#asking?.host ? 'waiting for the system to look up its name'
       : `waiting for the lookup of its name, ${inLine}`;
     return { forMs: this.#clock.nowMs() - wanted.sinceMs, doing };
@@ -196,14 +194,13 @@ export class HostLookups {
     const held = [...this.#names].filter(([host, wanted]) => wanted.sinceMs <= isHeldFrom
       && this.#isWaitedFor(wanted) && host !== this.#asking?.host
       && this.#knownOf(host) === undefined && !this.#isToldOf(host));
-    return held.length === 0 ? '' : `${formatCount(held.length)} in line; ${this.#whatIsAsked()}`;
+    return held.length === 0 ? '' : `${formatCount(held.length)} in line; ${this.#whatIsAsked}`;
   }
 
-  #whatIsAsked(): string {
-    const nowMs = this.#clock.nowMs();
-    const asked = [...this.#stuck.values(), ...(this.#asking === undefined ? [] : [this.#asking])];
-    const each = asked.map(({ host, sinceMs }) => `${host} for ${formatDuration(nowMs - sinceMs)}`);
-    return `the system has been looking up ${each.join(', ')}`;
+  /** While there is a line. */
+  get #whatIsAsked(): string {
+    const { host = '', sinceMs = 0 } = this.#asking ?? {};
+    return `the system has been looking up ${host} for ${formatDuration(this.#clock.nowMs() - sinceMs)}`;
   }
 
   #isToldOf(host: string): boolean {
@@ -212,29 +209,30 @@ export class HostLookups {
 
   #knownOf(host: string): HostAddresses | undefined {
     const known = this.#known.get(host);
-    return known !== undefined && this.#clock.nowMs() < known.untilMs ? known.found : undefined;
+    if (known === undefined) return undefined;
+    const mayBeOld = this.#asking?.isStuck === true && known.found.addresses.length > 0;
+    return mayBeOld || this.#clock.nowMs() < known.untilMs ? known.found : undefined;
   }
 
   #askNext(): void {
-    this.#asking = undefined;
-    const host = this.#stuck.size > STUCK_MAX ? undefined : this.#takeNext();
+    const host = this.#asking === undefined ? this.#takeNext() : undefined;
     if (host === undefined) return;
-    const asked = { host, sinceMs: this.#clock.nowMs() };
+    const asked: Asked = { host, sinceMs: this.#clock.nowMs(), isStuck: false };
     this.#asking = asked;
     const bound = setTimeout(() => {
-      this.#stuck.set(host, asked);
-      this.#end(asked, UNTOLD);
+      asked.isStuck = true;
+      this.#tell(host, UNTOLD);
     }, STUCK_AFTER_MS);
     void this.#look(host).then((found) => {
       clearTimeout(bound);
+      this.#asking = undefined;
       this.#noteFound(host, found);
-      if (!this.#stuck.delete(host)) this.#end(asked, found);
-      else if (this.#asking === undefined) this.#askNext();
+      this.#noteTime(host, this.#clock.nowMs() - asked.sinceMs);
+      this.#tell(host, found);
     });
   }
 
-  #end({ host, sinceMs }: Asked, found: HostAddresses): void {
-    this.#noteTime(host, this.#clock.nowMs() - sinceMs);
+  #tell(host: string, found: HostAddresses): void {
     const told = found.isFailed ? this.#knownOf(host) ?? found : found;
     const { waiting = [] } = this.#names.get(host) ?? {};
     this.#names.delete(host);

@@ -15,6 +15,7 @@
  */
 import { X509Certificate } from 'node:crypto';
 import net from 'node:net';
+import type { LookupFunction } from 'node:net';
 import tls from 'node:tls';
 import type { PeerCertificate, SecureContextOptions, TLSSocket } from 'node:tls';
 import { errorText } from '../../base/error-text.js';
@@ -52,16 +53,24 @@ export function readTlsFiles({ caFile, certFile, keyFile }: TlsFiles): SecureCon
   return material;
 }
 
+export interface TlsTransportOptions {
+  readonly files: TlsFiles;
+  /** Must stand in the certificate of whoever answers. */
+  readonly peerName: string;
+  readonly readBufferBytes?: number;
+  /** As of NodeTransportOptions. */
+  readonly lookup?: LookupFunction;
+}
+
 export class TlsTransport implements Transport {
   readonly #files: TlsFiles;
+  readonly #lookup: LookupFunction | undefined;
   readonly #peerName: string;
   readonly #readBufferBytes: number;
 
-  /** `peerName` must stand in the certificate of whoever answers. */
-  constructor(
-    options: { readonly files: TlsFiles; readonly peerName: string; readonly readBufferBytes?: number },
-  ) {
+  constructor(options: TlsTransportOptions) {
     this.#files = options.files;
+    this.#lookup = options.lookup;
     this.#peerName = options.peerName;
     this.#readBufferBytes = options.readBufferBytes ?? READ_BUFFER_BYTES;
   }
@@ -78,6 +87,7 @@ export class TlsTransport implements Transport {
       ...material,
       host,
       port,
+      ...(this.#lookup === undefined ? {} : { lookup: this.#lookup }),
       checkServerIdentity: (_host: string, certificate: PeerCertificate) => this.#check(certificate),
     };
     const connection = clientConnection(tls.connect(options), remote, this.#readBufferBytes, handlers);

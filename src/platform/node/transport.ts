@@ -16,6 +16,7 @@
  * peers: they are the machines' business, which see time by ticks.
  */
 import net from 'node:net';
+import type { LookupFunction } from 'node:net';
 import { TLSSocket } from 'node:tls';
 import type {
   Connection, ConnectionHandlers, Listener, Listening, SecuredFacts, Transport,
@@ -52,6 +53,8 @@ export interface NodeTransportOptions {
   readonly connectionsMax?: number;
   /** Size of the one buffer that an outgoing connection reads into. Default 64 KiB. */
   readonly readBufferBytes?: number;
+  /** How names are looked up; undefined: the system is asked each time. */
+  readonly lookup?: LookupFunction;
 }
 
 export class NodeTransport implements Transport, Listener {
@@ -59,8 +62,10 @@ export class NodeTransport implements Transport, Listener {
   readonly #endGraceMs: number;
   readonly #connectionsMax: number;
   readonly #readBufferBytes: number;
+  readonly #lookup: LookupFunction | undefined;
 
   constructor(options: NodeTransportOptions = {}) {
+    this.#lookup = options.lookup;
     this.#bufferedBytesMax = options.bufferedBytesMax ?? BUFFERED_BYTES_MAX;
     this.#endGraceMs = options.endGraceMs ?? END_GRACE_MS;
     this.#connectionsMax = options.connectionsMax ?? 4_096;
@@ -80,6 +85,7 @@ export class NodeTransport implements Transport, Listener {
     };
     const socket = net.connect({
       host, port, noDelay: true, onread, ...(from === undefined ? {} : { localAddress: from }),
+      ...(this.#lookup === undefined ? {} : { lookup: this.#lookup }),
     });
     const connection =
       new NodeConnection(socket, `${host}:${port}`, this.#bufferedBytesMax, this.#endGraceMs);

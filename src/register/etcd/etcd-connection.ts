@@ -13,6 +13,7 @@
  */
 import { Client, Metadata } from '@grpc/grpc-js';
 import type { ClientDuplexStream, ServiceError } from '@grpc/grpc-js';
+import type { LookupFunction } from 'node:net';
 import { ENTRIES_MAX } from '../limits.js';
 import type { ChangesHandler, LeaseAnswer, LineWrite, RangeAnswer, TransactionAnswer } from '../line.js';
 import type { Entry, Range } from '../port.js';
@@ -45,6 +46,7 @@ export interface EtcdConnectionOptions {
   readonly endpoint: string;
   readonly tls: EtcdTls | undefined;
   readonly login: EtcdUser | undefined;
+  readonly lookup: LookupFunction;
 }
 
 export class EtcdConnection {
@@ -52,7 +54,7 @@ export class EtcdConnection {
   readonly #methods: EtcdMethods;
   readonly #messages: EtcdMessages;
   readonly #sockets: EtcdSockets;
-  readonly #client: Client;
+  #made: Client | undefined;
   readonly #login: EtcdUser | undefined;
   readonly #metadata = new Metadata();
   /** Its end, once; never from inside a call of ours. */
@@ -72,8 +74,7 @@ export class EtcdConnection {
     this.#messages = messages;
     this.#onEnd = onEnd;
     this.#login = options.login;
-    this.#sockets = new EtcdSockets(new URL(options.endpoint), options.tls);
-    this.#client = new Client(this.#sockets.target, this.#sockets, CHANNEL_OPTIONS);
+    this.#sockets = new EtcdSockets(new URL(options.endpoint), options.tls, options.lookup);
     this.#renewals = new Renewals(() => this.#stream(this.#methods.leaseKeepAlive));
   }
 
@@ -241,8 +242,15 @@ export class EtcdConnection {
     this.#isEnded = true;
     for (const stream of this.#streams) stream.cancel();
     this.#streams.clear();
-    this.#client.close();
+    this.#made?.close();
     this.#sockets.end();
+  }
+
+  /** From the knock on. */
+  get #client(): Client {
+    const { target, authority } = this.#sockets;
+    const options = { ...CHANNEL_OPTIONS, 'grpc.default_authority': authority };
+    return this.#made ??= new Client(target, this.#sockets, options);
   }
 
   #signIn({ user: name, password }: EtcdUser, done: () => void): void {

@@ -57,7 +57,10 @@ export function judge({ code, details }: CallError): Verdict {
 
 const ADVICE: readonly (readonly [pattern: RegExp, advice: string])[] = [
   [/ECONNREFUSED/, 'is etcd running there, and is this its client port?'],
-  [/ENOTFOUND|EAI_AGAIN|Name resolution failed/, 'is the name right, and does DNS answer?'],
+  [
+    /no answer on its address|has no address|Name resolution failed/,
+    'is the name right, and does DNS answer?',
+  ],
   [/EHOSTUNREACH|ENETUNREACH|ETIMEDOUT/, 'is the network between this machine and etcd up?'],
   [
     /self.signed|unable to (get|verify)|CERT_|certificate (has exp|is not y)|altnames/i,

@@ -6,6 +6,8 @@
  *   UP ── the connection is bad, or reset() / onDown ──► TRYING, beginning with the next one
  */
 import { nextDelayMs } from '../../base/backoff.js';
+import { lookUpHost } from '../../platform/node/host-lookup.js';
+import { KeptLookups } from '../../platform/node/kept-lookup.js';
 import type { EventLog } from '../../platform/ports.js';
 import type {
   ChangesHandler,
@@ -42,6 +44,7 @@ export class EtcdLine implements Line {
   readonly #log: EventLog;
   readonly #methods = loadMethods();
   readonly #messages: EtcdMessages;
+  readonly #lookups = new KeptLookups(lookUpHost);
   #handlers: LineHandlers | undefined;
   #connection: EtcdConnection | undefined;
   #isUp = false;
@@ -114,7 +117,8 @@ export class EtcdLine implements Line {
   #connect(): void {
     const { endpoints, tls, login } = this.#options;
     const endpoint = endpoints[this.#index % endpoints.length] ?? '';
-    const connection = new EtcdConnection({ endpoint, tls, login }, this.#methods, this.#messages, (why) => {
+    const options = { endpoint, tls, login, lookup: this.#lookups.lookup };
+    const connection = new EtcdConnection(options, this.#methods, this.#messages, (why) => {
       this.#onEnd(connection, why, this.#isUp);
     });
     this.#connection = connection;

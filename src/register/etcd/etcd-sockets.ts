@@ -4,11 +4,14 @@
  * is gone keeps the process for two minutes. So a socket of ours knocks first, and those of grpc-js
  * pass through credentials of ours, which do TLS by node:tls: that also checks a certificate by address
  * where the endpoint is one (grpc-js would send the address as a server name, which RFC 6066 section 3
- * forbids and Node warns of).
+ * forbids and Node warns of). They lead to the address that took the knock: grpc-js would look the name up
+ * by itself.
  */
 import net from 'node:net';
+import type { LookupFunction } from 'node:net';
 import tls from 'node:tls';
 import { CallCredentials, ChannelCredentials } from '@grpc/grpc-js';
+import { addressText } from '../../base/address-text.js';
 
 type SecureConnector = ReturnType<ChannelCredentials['_createSecureConnector']>;
 
@@ -25,12 +28,16 @@ export class EtcdSockets extends ChannelCredentials {
   readonly #port: number;
   /** Undefined: in clear. */
   readonly #tls: tls.ConnectionOptions | undefined;
+  readonly #lookup: LookupFunction;
   readonly #sockets = new Set<net.Socket>();
+  /** That took the knock. */
+  #address: string | undefined;
   #isEnded = false;
 
   /** `url` is http:// or https://, with host and port. */
-  constructor(url: URL, keys: EtcdTls | undefined) {
+  constructor(url: URL, keys: EtcdTls | undefined, lookup: LookupFunction) {
     super();
+    this.#lookup = lookup;
     const { protocol, hostname, port } = url;
     this.#host = hostname.replace(/^\[|\]$/g, '');
     this.#port = Number(port === '' ? DEFAULT_PORTS[protocol] : port);
@@ -40,17 +47,23 @@ export class EtcdSockets extends ChannelCredentials {
     this.#tls = { host: this.#host, servername, ca, key, cert, ALPNProtocols: ['h2'], minVersion: 'TLSv1.2' };
   }
 
-  /** As grpc-js takes it: never by DNS records of its own choosing. */
+  /** As grpc-js takes it: never by DNS records of its own choosing. Once somebody listens. */
   get target(): string {
-    return `dns:///${net.isIPv6(this.#host) ? `[${this.#host}]` : this.#host}:${String(this.#port)}`;
+    return `dns:///${addressText(this.#address ?? this.#host, this.#port)}`;
+  }
+
+  /** What etcd is called, whatever its address. */
+  get authority(): string {
+    return addressText(this.#host, this.#port);
   }
 
   /** Whether anybody listens: '' or the system's reason. Not called after end(). */
   knock(done: (why: string) => void): void {
-    const socket = net.connect({ host: this.#host, port: this.#port });
+    const socket = net.connect({ host: this.#host, port: this.#port, lookup: this.#lookup });
     let why = '';
     this.#sockets.add(socket);
     socket.on('connect', () => {
+      this.#address = socket.remoteAddress;
       socket.destroy();
     });
     socket.on('error', (error) => {

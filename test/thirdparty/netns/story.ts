@@ -12,6 +12,7 @@ import { join } from 'node:path';
 import { runSend } from '../../../src/load/run.js';
 import type { SendReport } from '../../../src/load/options.js';
 import { HOST, pause, startCluster, until, type Cluster } from '../../process/cluster.js';
+import { twinpost } from '../../process/twinpost.js';
 import { addressOf, command, commandWith, namespaceOf, PATH_NAMES, storeNode, type PathName } from './namespaces.js';
 
 /** By a name that only a resolver could tell of. */
@@ -175,8 +176,9 @@ async function closedAndOpen(world: World): Promise<void> {
 }
 
 /**
- * The system looks up a next hop's name for half a minute: other mail flows, status says what is waited for, and
- * a gateway that is stopped ends all the same (bin/end-process.ts).
+ * The system looks up a next hop's name for half a minute: other mail flows, status says what is waited for, a
+ * verb that asks for it tells the answer to who reads it by a pipe, and ends with its code, and a gateway that is
+ * stopped ends all the same (bin/end-process.ts).
  */
 async function endsAtOnce({ cluster }: World): Promise<void> {
   const file = join(cluster.folder, 'resolv.conf');
@@ -192,6 +194,10 @@ async function endsAtOnce({ cluster }: World): Promise<void> {
     await asked;
     await runSend({ host: HOST, port: cluster.smtpPort, count: 10, connections: 1, domains: ['a.example'] });
     await cluster.sinkHas(10);
+    const askedMs = performance.now();
+    const { code, out } = await twinpost(['explain', NAMED_DOMAIN, '--config', join(cluster.folder, 'gateway.yaml')]);
+    const toldMs = performance.now() - askedMs;
+    assert.deepEqual([code, /^NO WAY {4}4\.4\.3 hop\.silent\.test: no answer/m.test(out), toldMs < END_MS], [3, true, true], `${out}after ${toldMs} ms`);
     const startMs = performance.now();
     await cluster.gateway.stop();
     const stoppedMs = performance.now() - startMs;

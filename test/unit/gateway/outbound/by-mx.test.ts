@@ -177,7 +177,7 @@ describe('mail by MX', () => {
     ['six.example', 'hosted.example', 'dark.example', 'empty.example', 'both.example'].forEach((domain, at) => it.send(domain, at));
     const said = new Map((await it.ended(5)).map(([entry, code, text]) => [entry, `${code} ${text}`]));
     assert.equal(said.get(0), '4.4.1 six.example has IPv6 addresses only, and no source of IPv6 is configured');
-    assert.match(said.get(1) ?? '', /^4.4.1 .*the host has IPv6 addresses only, and no source of IPv6 is configured/);
+    assert.match(said.get(1) ?? '', /^4.4.1 .*: it has IPv6 addresses only, and no source of IPv6 is configured/);
     assert.match(said.get(2) ?? '', /^4.4.3 no answer on the addresses of dark.example: .*SERVFAIL/);
     assert.equal(said.get(3), '5.1.2 the domain empty.example has no mail host');
     assert.match(said.get(4) ?? '', /^2/);
@@ -428,7 +428,21 @@ describe('mail by MX', () => {
     assert.match(`${code ?? ''} ${text ?? ''}`, /^4\.4\.3 no connection to a\.late\.example:\d+: no answer on its address: /);
     it.send('bare.example', 2);
     const [, [, other, none] = []] = await it.ended(2);
-    assert.match(`${other ?? ''} ${none ?? ''}`, /^4\.4\.1 no connection to a\.bare\.example:\d+: the host has no address$/);
+    assert.match(`${other ?? ''} ${none ?? ''}`, /^4\.4\.1 no connection to a\.bare\.example:\d+: it has no address$/);
+  });
+
+  test('waits with 4.4.3 where one family has private addresses alone and nobody tells of the other, as explain says', async (t) => {
+    const it = await stage(t, ['127.0.0.1'], { allowsPrivate: false, usesIpv6: true });
+    it.zone.set('MX half.example', mx([10, 'a.half.example'])).set('A a.half.example', a('10.0.0.1')).set('AAAA a.half.example', { rcode: 2 });
+    it.send('half.example', 1);
+    const [[, code, text] = []] = await it.ended(1);
+    assert.match(`${code ?? ''} ${text ?? ''}`, /^4\.4\.3 no connection to a\.half\.example:\d+: no answer on its address: .*; 10\.0\.0\.1 is a private address, which/);
+    // No source of IPv6 is confirmed, and of IPv4 nobody tells.
+    it.zone.set('MX six.example', mx([10, 'a.six.example'])).set('A a.six.example', { rcode: 2 });
+    it.zone.set('AAAA a.six.example', { answers: [{ type: 'AAAA', name: 'x', ttl: TTL_S, data: '2606:4700::1' }] });
+    it.send('six.example', 2);
+    const [, [, other, none] = []] = await it.ended(2);
+    assert.match(`${other ?? ''} ${none ?? ''}`, /^4\.4\.3 no connection to a\.six\.example:\d+: no answer on its address: .*; 2606:4700::1: no IPv6 source is confirmed for it$/);
   });
 
   test('asks for the certificate of the host, not of the domain, and of each host its own', needsTls, async (t) => {

@@ -69,6 +69,9 @@ describe('mail from sources', () => {
     }
     await it.ended(4);
     assert.deepEqual([...it.seen].sort(), ['127.0.0.1: 127.0.0.2, EHLO two.test', '127.0.0.1: 127.0.0.2, EHLO two.test', '127.0.0.1: 127.0.0.3, EHLO three.test', '127.0.0.1: 127.0.0.3, EHLO three.test']);
+    const hosts = [`mx.one.example:${String(it.port)}`, `127.0.0.1[127.0.0.1]:${String(it.port)}`];
+    const told = TWO.flatMap(({ address }) => hosts.map((host) => `${host} (from ${address})`));
+    assert.deepEqual(it.dispatcher.nextHops().map(({ relay }) => relay).sort(), told.sort());
   });
 
   test('to a host that its route names is resolved as the system does, and says what it is by', async (t) => {

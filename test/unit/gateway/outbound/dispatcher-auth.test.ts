@@ -170,7 +170,9 @@ describe('AUTH to a next hop', () => {
     const second = on.passwordFile('second', `${PASSWORD}\n`);
     const queues = [on.queue(), on.queue({ user: USER, passwordFile: second }), on.queue({ user: 'other', passwordFile: on.file })];
     for (const queue of queues) await on.deliver(queue, 1);
-    assert.deepEqual([on.hop.connections, on.dispatcher.nextHops().length], [3, 3]);
+    assert.deepEqual([on.hop.connections, on.dispatcher.nextHops().map(({ relay }) => relay.replace(/^[^ ]+/, ''))], [
+      3, [` (as ${USER})`, ` (as ${USER}) #2`, ' (as other)'],
+    ]);
     assert.deepEqual(on.ends().map((end) => end.slice(0, 7)), ['1 2.0.0', '1 2.0.0', '2 4.7.8']);
     for (const queue of queues.slice(0, 2)) await on.deliver(queue, 1);
     assert.equal(on.hop.connections, 3);

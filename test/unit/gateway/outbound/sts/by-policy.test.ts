@@ -45,6 +45,7 @@ interface World {
   sendMore(domain: string, need: TlsNeed, count: number): Promise<readonly (string | undefined)[]>;
   /** Next hops that are called down. */
   down(): readonly string[];
+  relays(): readonly string[];
 }
 
 const MAY: NextHopTls = { level: 'may', isFirst: false, terms: { serverName: '', mustVerify: false, caFile: undefined } };
@@ -85,6 +86,7 @@ async function world(t: TestContext, options: TlsHopOptions, tls = MAY): Promise
   const queues = new Map<string, MemoryQueue>();
   return {
     zone, signed, hop, server, log, tally, port,
+    relays: () => dispatcher.nextHops().map(({ relay }) => relay),
     down: () => dispatcher.nextHops().filter(({ downSinceWallMs }) => downSinceWallMs !== undefined).map(({ relay }) => relay),
     domain: (name, hosts, text) => {
       zone.set(`MX ${name}`, hosts.map((exchange, preference) => ({ type: 'MX', name, ttl: 0, data: { preference, exchange } })));
@@ -283,6 +285,9 @@ describe('mail that must have TLS all the way', () => {
     const said: string[] = [];
     for (const domain of ['policy.example', 'dane.example', 'signed.example']) said.push((await on.send(domain, 'required')).slice(0, 10));
     assert.deepEqual(said, ['2.0.0 sts ', '2.0.0 dane', '2.0.0 yes ']);
+    assert.deepEqual(on.relays(), [
+      `${MX}:${String(on.port)} (!tls, sts)`, `mx.dane.example:${String(on.port)} (!tls, dane of dane.example)`, `${MX}:${String(on.port)} (!tls, dane)`,
+    ], 'status tells them apart');
   });
 
   test('fails where that is promised in clear alone; other mail goes there', needsTls, async (t) => {
