@@ -858,6 +858,25 @@ describe('while nobody can say where a report goes', () => {
     assert.ok(looks >= 500 && looks < 500 + 30 * 64, String(looks));
   });
 
+  test('those that a process before began, however many, are begun some in each turn', () => {
+    const { world } = withoutWay('fifo', 'defer');
+    const letters = world.submitMany(1000, ['q1'], { recipients: 1 });
+    world.until(() => letters.every((letter) => stateOf(coreOf(world), 'q1', letter) === EntryState.REPORTING), 20_000, 'reports are owed');
+    const begunMost = (): number => {
+      let most = 0;
+      while (coreOf(world).reports.openCount < 1000) {
+        const before = world.gateway.core?.reports.openCount ?? 0;
+        assert.ok(world.scheduler.step());
+        most = Math.max(most, (world.gateway.core?.reports.openCount ?? 0) - before);
+      }
+      return most;
+    };
+    world.gateway.kill();
+    world.startGateway();
+    const most = begunMost();
+    assert.ok(most > 0 && most <= 256, `${String(most)} in one turn`);
+  });
+
   test('what an operator ends of the others leaves the report of a delivery owed', () => {
     for (const verb of ['delete', 'bounce', 'expire'] as const) {
       for (const isHeld of [false, true]) {

@@ -231,10 +231,11 @@ export class MessageHolds {
   }
 
   /**
-   * A recovered entry owes a report: true when it is held instead, because making it would end the process.
+   * A recovered entry owes a report, which so many processes have begun: true when it is held instead, for
+   * making it would end the process.
    */
-  holdsReport(queue: MailQueue, row: number, note: Note): boolean {
-    const tries = this.#triesOf(queue, row, note);
+  holdsReport(queue: MailQueue, row: number, marked: number): boolean {
+    const tries = this.#triesOf(queue, row, { tries: marked });
     if (tries === 0) return false;
     this.#ports.settlement.withdrawFromWaiting(queue, row);
     this.#enter(queue, row);
@@ -522,7 +523,7 @@ export class MessageHolds {
   /**
    * Processes that ended while they worked on the message, as its mirrors or this machine know; 0: too few.
    */
-  #triesOf(queue: MailQueue, row: number, note: Note | undefined): number {
+  #triesOf(queue: MailQueue, row: number, note: Pick<Note, 'tries'> | undefined): number {
     const { crashes, entries } = this.#ports;
     const noted = crashes.countOf(queue.ownerId, entries.table.messageId(row));
     const marked = note?.tries ?? 0;
