@@ -877,6 +877,27 @@ describe('while nobody can say where a report goes', () => {
     assert.ok(most > 0 && most <= 256, `${String(most)} in one turn`);
   });
 
+  for (const isRestarted of [false, true]) {
+    test(`the others of many messages go on after ten seconds, however many wait for their way, ${isRestarted ? 'also of a process before' : 'with others or none'}`, () => {
+      const world = World.started({ queues: [{ name: 'q1', concurrency: 500 }], retryDelayMs: 600_000 });
+      world.hops.script = ({ queueName, address }) => (queueName === 'senders' ? 'accept' : address.startsWith('0') ? 'reject' : 'defer');
+      world.gateway.wayTo = () => NOT_READY;
+      const alone = world.submitMany(1000, ['q1']);
+      const letters = world.submitMany(1000, ['q1'], { recipients: 2 });
+      const all = [...alone, ...letters];
+      const areOwed = (): boolean => all.every((letter) => stateOf(coreOf(world), 'q1', letter) === EntryState.REPORTING);
+      world.until(areOwed, 9000, 'reports are owed');
+      if (isRestarted) {
+        restarted(world);
+        world.until(() => coreOf(world).reports.openCount === all.length, 9000, 'reports are begun');
+      }
+      world.run(11_000);
+      assert.equal(letters.filter((letter) => isGoingOn(world, letter)).length, letters.length);
+      assert.ok(alone.every((letter) => stateOf(coreOf(world), 'q1', letter) === EntryState.REPORTING));
+      assert.equal(coreOf(world).reports.openCount, all.length);
+    });
+  }
+
   test('what an operator ends of the others leaves the report of a delivery owed', () => {
     for (const verb of ['delete', 'bounce', 'expire'] as const) {
       for (const isHeld of [false, true]) {
