@@ -394,6 +394,7 @@ export class GatewayCore implements Reception, DeliverySource {
     this.#right.look();
     this.#room.look();
     this.#forgotten.tick();
+    this.recovered.tick();
     this.bodies.tick(nowMs);
     this.#segments.compact(COMPACT_BYTES_PER_TICK);
     if (nowMs >= this.#slowTickMs) this.#slowTick(nowMs);

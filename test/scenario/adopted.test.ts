@@ -5,7 +5,9 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { QueueOrderAnswer } from '../../src/admin-api/queue-orders.js';
+import { EntryState } from '../../src/gateway/queue/entry-table.js';
 import { checkNoDuplicates, checkNoLoss } from './checks.js';
+import { stateOf } from './inspect.js';
 import { loaded, partitionAt, recordOf, untilHeldBy } from './pair.js';
 import type { Pair } from './pair.js';
 import type { Answer } from './next-hop.js';
@@ -19,16 +21,22 @@ const HALF = LETTERS / 2;
 /** gw-1 is dead, and gw-2 holds its partition, empty, at the third store: both copies were given up while they were silent. */
 function givenUp(letters = LETTERS, answer: Answer = 'defer'): Pair {
   const pair = loaded({ partitions: 1 }, letters, answer);
-  const { group, name, first, second } = pair;
+  const { group, first, second } = pair;
   group.gateway('gw-1').kill();
   group.cutOff('gw-2', true, [first, second]);
+  giveUpBoth(pair);
+  return pair;
+}
+
+/** By gw-2, which reaches none of them. */
+function giveUpBoth(pair: Pair): void {
+  const { group, name, first, second } = pair;
   const holdings = group.gateway('gw-2').core?.holdings;
   group.until(() => holdings?.waiting().some(({ partition }) => partition === name) === true, 'the named state', 60_000);
   assert.deepEqual(holdings?.giveUp([first.id, second.id]).filter((one) => one === name), [name]);
   untilHeldBy(pair, 'gw-2', 1, 60_000);
   assert.equal(partitionAt(pair, 'gw-2')?.length, 0);
   assert.equal(recordOf(pair)?.gaveUp.length, 2);
-  return pair;
 }
 
 function countersAt({ group }: Pair, id: string): HoldingCounters {
@@ -89,6 +97,28 @@ describe('a copy that was given up and is back', () => {
     assert.ok(answer().done > 0);
     allDelivered(pair);
     checkNoDuplicates(group.letters);
+  });
+
+  test('does not end who takes it in by a report that ended two processes', () => {
+    const pair = loaded({ partitions: 1 }, 3);
+    const { group, first, second } = pair;
+    const [poison, ...others] = group.letters.all;
+    assert.ok(poison !== undefined);
+    group.cutOff('gw-2', true, [first, second]);
+    group.poison.add(poison.id);
+    group.hops.script = ({ queueName }) => (queueName === 'senders' ? 'accept' : 'reject');
+    const owner = group.gateway('gw-1');
+    group.until(() => !owner.isAlive, 'its first end');
+    owner.start();
+    group.until(() => owner.core !== undefined, 'another process');
+    group.until(() => !owner.isAlive, 'its second end');
+    giveUpBoth(pair);
+    group.cutOff('gw-2', false);
+    const { core } = group.gateway('gw-2');
+    assert.ok(core !== undefined);
+    group.until(() => stateOf(core, 'q1', poison) === EntryState.HELD, 'the hold', 60_000);
+    group.until(() => others.every(({ reports }) => reports.size === 1), 'other reports', 60_000);
+    assert.deepEqual([group.gateway('gw-2').isAlive, poison.reports.size], [true, 0]);
   });
 
   test('gives its mail to who holds the partition: each message once, and its store is filled again', () => {

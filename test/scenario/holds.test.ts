@@ -42,6 +42,71 @@ describe('messages that an operator holds', () => {
     }
   });
 
+  test('whose route is gone are let go by a release, wait as other mail of their queue, and go by another route', () => {
+    const gone = 'no route leads out of its queue: add one with its name, or rebind it';
+    for (const isReleased of [false, true]) {
+      const world = World.started({ lifetimeMs: 600_000 });
+      world.hops.script = ({ queueName }) => (queueName === 'q1' ? 'defer' : 'accept');
+      const letter = world.submit(['q1']);
+      world.until(() => stateOf(coreOf(world), 'q1', letter) === EntryState.DEFERRED);
+      assert.deepEqual(doById(coreOf(world), 'hold', letter.id).whys, ['']);
+      world.run(1000);
+      world.unrouted.add('q1');
+      restart(world);
+      world.until(() => stateOf(coreOf(world), 'q1', letter) === EntryState.HELD, 10_000);
+      world.run(1000);
+      assert.equal(reasonOf(world, letter), 'ann: a look first');
+      assert.deepEqual(doById(coreOf(world), 'delay', letter.id).whys, [gone]);
+      if (isReleased) {
+        assert.deepEqual(doById(coreOf(world), 'release', letter.id).whys, [`nobody holds it any more, and it waits all the same: ${gone}`]);
+        world.run(1000);
+        assert.deepEqual([reasonOf(world, letter), onlyQueue(world.mirror('q1')).heldCount], ['no route leads out of its queue', 1]);
+        assert.deepEqual(doById(coreOf(world), 'release', letter.id).whys, [gone]);
+        restart(world);
+        world.until(() => stateOf(coreOf(world), 'q1', letter) === EntryState.HELD, 10_000);
+        world.run(1000);
+      }
+      const { orders } = coreOf(world);
+      const begun = orders.begin({ verb: 'rebind', selector: { everything: true }, route: 'q2', reason: 'its route is gone', who: 'ann' });
+      assert.ok(typeof begun !== 'string');
+      world.until(() => orders.answerOf(begun.order)?.phase === 'found', 5000);
+      assert.ok(orders.go(begun.order, 0));
+      world.until(() => orders.answerOf(begun.order)?.phase === 'done', 5000);
+      assert.equal(orders.answerOf(begun.order)?.done, 1);
+      world.run(1000);
+      if (!isReleased) {
+        assert.equal(letter.arrivals.size, 0, 'it stays held');
+        assert.deepEqual(doById(coreOf(world), 'release', letter.id).whys, ['']);
+      }
+      world.untilQuiet();
+      assert.equal(letter.arrivals.size, 1);
+    }
+  });
+
+  test('by a standing hold that is over, whose route is gone, are reported when their time is over', () => {
+    const world = World.started({ queues: [{ name: 'q1' }], lifetimeMs: 60_000, retryDelayMs: 3000 });
+    world.hops.script = ({ queueName }) => (queueName === 'senders' ? 'accept' : 'defer');
+    const letter = world.submit(['q1']);
+    world.until(() => stateOf(coreOf(world), 'q1', letter) === EntryState.DEFERRED);
+    void coreOf(world).ruleDesk.add({ verb: 'hold', selector: { domain: 'q1.example' }, reason: 'a look first', who: 'ann' });
+    world.run(1000);
+    const queue = onlyQueue(world.mirror('q1'));
+    const row = coreOf(world).entries.table.index.find(letter.id, queue.handle);
+    assert.equal(coreOf(world).holds.holdEntry(queue, row, { reason: 'a look first', who: 'ann' }, true), '');
+    world.run(1000);
+    world.unrouted.add('q1');
+    restart(world);
+    world.until(() => world.isWhole, 10_000);
+    world.run(100_000);
+    assert.equal(stateOf(coreOf(world), 'q1', letter), EntryState.HELD);
+    void coreOf(world).ruleDesk.cancel(coreOf(world).rules.all()[0]?.id ?? '', { reason: 'seen', who: 'ann' });
+    world.run(5000);
+    assert.equal(reasonOf(world, letter), 'no route leads out of its queue');
+    world.until(() => letter.reports.size === 1, 100_000, 'its report');
+    world.untilQuiet();
+    checkNoLoss(world.letters);
+  });
+
   test('stay held over a restart, alone, and go on when they are released; released they stay so', () => {
     const world = World.started();
     world.hops.script = () => 'defer';

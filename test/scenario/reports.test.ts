@@ -858,6 +858,84 @@ describe('while nobody can say where a report goes', () => {
     assert.ok(looks >= 500 && looks < 500 + 30 * 64, String(looks));
   });
 
+  test('those that a process before began, however many, are begun some in each turn', () => {
+    const { world } = withoutWay('fifo', 'defer');
+    const letters = world.submitMany(1000, ['q1'], { recipients: 1 });
+    world.until(() => letters.every((letter) => stateOf(coreOf(world), 'q1', letter) === EntryState.REPORTING), 20_000, 'reports are owed');
+    const begunMost = (): number => {
+      let most = 0;
+      while (coreOf(world).reports.openCount < 1000) {
+        const before = world.gateway.core?.reports.openCount ?? 0;
+        assert.ok(world.scheduler.step());
+        most = Math.max(most, (world.gateway.core?.reports.openCount ?? 0) - before);
+      }
+      return most;
+    };
+    world.gateway.kill();
+    world.startGateway();
+    const most = begunMost();
+    assert.ok(most > 0 && most <= 256, `${String(most)} in one turn`);
+  });
+
+  for (const isRestarted of [false, true]) {
+    test(`the others of many messages go on after ten seconds, however many wait for their way, ${isRestarted ? 'also of a process before' : 'with others or none'}`, () => {
+      const world = World.started({ queues: [{ name: 'q1', concurrency: 500 }], retryDelayMs: 600_000 });
+      world.hops.script = ({ queueName, address }) => (queueName === 'senders' ? 'accept' : address.startsWith('0') ? 'reject' : 'defer');
+      world.gateway.wayTo = () => NOT_READY;
+      const alone = world.submitMany(1000, ['q1']);
+      const letters = world.submitMany(1000, ['q1'], { recipients: 2 });
+      const all = [...alone, ...letters];
+      const areOwed = (): boolean => all.every((letter) => stateOf(coreOf(world), 'q1', letter) === EntryState.REPORTING);
+      world.until(areOwed, 9000, 'reports are owed');
+      if (isRestarted) {
+        restarted(world);
+        world.until(() => coreOf(world).reports.openCount === all.length, 9000, 'reports are begun');
+      }
+      world.run(11_000);
+      assert.equal(letters.filter((letter) => isGoingOn(world, letter)).length, letters.length);
+      assert.ok(alone.every((letter) => stateOf(coreOf(world), 'q1', letter) === EntryState.REPORTING));
+      assert.equal(coreOf(world).reports.openCount, all.length);
+    });
+  }
+
+  test('who is told that its way may be known looks for itself, not for all that wait', () => {
+    const { world } = withoutWay('fifo', 'accept');
+    const letters = world.submitMany(200, ['q1']);
+    world.until(() => letters.every((letter) => stateOf(coreOf(world), 'q1', letter) === EntryState.REPORTING), 20_000, 'reports are owed');
+    world.run(1000);
+    const told: (() => void)[] = [];
+    let looks = 0;
+    world.gateway.wayTo = (_path, onKnown = () => undefined) => {
+      looks += 1;
+      told.push(onKnown);
+      return NOT_READY;
+    };
+    restarted(world);
+    world.until(() => told.length >= 200, 10_000, 'each is asked for');
+    looks = 0;
+    const hearing = told.slice(0, 200);
+    // Nobody can say.
+    for (const onKnown of hearing) onKnown();
+    assert.equal(looks, 200);
+  });
+
+  test('one job makes the reports of a message, however often they are put aside', () => {
+    const { world, tell } = withoutWay('fifo', 'defer');
+    const letter = world.submit(['q1'], { recipients: 4 });
+    const { row } = untilAside(world, letter);
+    for (const last of [1, 2]) {
+      world.hops.script = ({ queueName, address }) => (queueName === 'senders' ? 'accept' : Number(address.charAt(0)) <= last ? 'reject' : 'defer');
+      world.run(20_000);
+      assert.deepEqual([...coreOf(world).noteOf(row, 4).states], [3, 3, last === 1 ? 0 : 3, 0]);
+      assert.equal(coreOf(world).reports.openCount, 1);
+    }
+    tell();
+    world.run(5000);
+    world.hops.script = () => 'accept';
+    quietAndJudged(world);
+    assert.deepEqual([...letter.reports.keys()].sort(), ['failure 0@q1.example', 'failure 1@q1.example', 'failure 2@q1.example']);
+  });
+
   test('what an operator ends of the others leaves the report of a delivery owed', () => {
     for (const verb of ['delete', 'bounce', 'expire'] as const) {
       for (const isHeld of [false, true]) {

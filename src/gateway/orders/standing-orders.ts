@@ -210,7 +210,7 @@ export class StandingOrders {
   /** Released, if a hold that stood has it, and none does now. */
   #lookAtHeld(queue: MailQueue, row: number): number {
     const { entries, holds, settlement, clock } = this.#ports;
-    if (!queue.routed || holds.isReleasing(row)) return 0;
+    if (holds.isReleasing(row)) return 0;
     if (entries.isAllAbsent(row)) {
       entries.absent.wantLater(queue.partition, row);
       this.#isToCome = true;

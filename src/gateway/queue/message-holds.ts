@@ -4,7 +4,8 @@
  * only named here.
  *
  *   READY, DEFERRED ─ hold, in its note at the mirrors ─► HELD
- *   HELD ─ release, at the mirrors too ─► READY, or its report goes on
+ *   HELD ─ release, at the mirrors too ─► READY, or its report goes on; where no route leads out of its queue
+ *                                         HELD still, as other mail of that queue, and its lifetime goes on
  *   READY, DEFERRED, HELD by an operator ─ delay, in its note ─► DEFERRED until then ─ due, release ─► READY
  *   READY, DEFERRED, HELD ─ delete ─► gone, logged and counted; nobody is told (G2)
  *                           ─ bounce, expire ─► failed, and reported where the RFCs let us
@@ -39,6 +40,9 @@ const CRASHES_TO_HOLD = 2;
 const SAME_CLOCK_MS = 2_000;
 /** Held for years, and then delayed for the longest time. */
 const ADDED_SECONDS_MAX = 10 * DELAY_SECONDS_MAX;
+const GOES_ON = 'a message that was held goes on: an operator has released it';
+const WAITS_ON =
+  'a message that was held is released by an operator, and waits: no route leads out of its queue';
 const LEAVING = 'its queue goes to another gateway';
 const ENDED_WORDS = {
   delete: 'recipients of a message are deleted by an operator',
@@ -46,6 +50,8 @@ const ENDED_WORDS = {
   expire: 'a message expires by the word of an operator',
 } as const;
 const HELD_IN_PART = 'it is held, and not all of its recipients are meant: release it first';
+const NO_WAY_OUT = 'no route leads out of its queue: add one with its name, or rebind it';
+const LET_GO_ONLY = `nobody holds it any more, and it waits all the same: ${NO_WAY_OUT}`;
 const POISON = 'its report may end this process as it ended others: export it, then delete it';
 const UNREADABLE = 'this release can not read its envelope: export it, or delete it by --id';
 const UNREAD = 'its envelope is still at the stores, and is fetched now: ask again in a moment';
@@ -143,7 +149,7 @@ export class MessageHolds {
     const why = isDelayed ? this.#whyLeaving(queue) : this.#whyNotReleased(queue, row);
     if (why === '' && isDelayed) this.#endDelay(queue, row, order);
     else if (why === '') this.#letGo(queue, row, order);
-    return why;
+    return why === '' && !queue.routed ? LET_GO_ONLY : why;
   }
 
   /** It goes on as soon as the mirrors know. */
@@ -231,10 +237,11 @@ export class MessageHolds {
   }
 
   /**
-   * A recovered entry owes a report: true when it is held instead, because making it would end the process.
+   * A recovered entry owes a report, which so many processes have begun: true when it is held instead, for
+   * making it would end the process.
    */
-  holdsReport(queue: MailQueue, row: number, note: Note): boolean {
-    const tries = this.#triesOf(queue, row, note);
+  holdsReport(queue: MailQueue, row: number, marked: number): boolean {
+    const tries = this.#triesOf(queue, row, { tries: marked });
     if (tries === 0) return false;
     this.#ports.settlement.withdrawFromWaiting(queue, row);
     this.#enter(queue, row);
@@ -327,16 +334,17 @@ export class MessageHolds {
     const note = this.#noteOf(row);
     if (this.#triesOf(queue, row, note) > 0 || entries.isDamaged(row)) return 'it is held: look at it first';
     if (note.owedChange !== 0) return 'a report is owed of it: release it';
-    return note.heldSinceWallMs === 0 ? 'no operator holds it: queue show says why it waits' : '';
+    if (note.heldSinceWallMs === 0) return 'no operator holds it: queue show says why it waits';
+    return queue.routed ? '' : NO_WAY_OUT;
   }
 
   #whyNotReleased(queue: MailQueue, row: number): string {
     const { entries, settlement } = this.#ports;
     if (entries.table.state(row) !== EntryState.HELD || this.#releasing.has(row)) return 'it is not held';
     if (queue.partition.isLeaving) return LEAVING;
-    if (!queue.routed) return 'no route leads out of its queue: add one with its name';
     const unread = this.#whyNotRead(queue, row);
     if (unread !== '') return unread;
+    if (!queue.routed && this.#noteOf(row).heldSinceWallMs === 0) return NO_WAY_OUT;
     if (settlement.envelopeOf(row) === undefined) return 'this release can not read its envelope: export it';
     return entries.isDamaged(row) ? 'its checksum is wrong: export it' : '';
   }
@@ -483,15 +491,16 @@ export class MessageHolds {
     });
     crashes.forget(queue.ownerId, messageId);
     const fields = { queue: queue.name, queue_id: formatMessageId(messageId), reason, who };
-    log.warn('held', 'a message that was held goes on: an operator has released it', fields);
+    log.warn('held', queue.routed ? GOES_ON : WAITS_ON, fields);
     this.#releasing.set(row, { queue, messageId, number });
   }
 
   /** Not held any more. */
   #goOn(queue: MailQueue, row: number): void {
+    const owes = this.#noteOf(row).owedChange !== 0;
+    if (!queue.routed && !owes) return;
     queue.heldCount -= 1;
-    const note = this.#noteOf(row);
-    if (note.owedChange !== 0) {
+    if (owes) {
       this.#ports.entries.table.transition(row, EntryState.REPORTING);
       this.#ports.noteOwing(queue, row);
       return;
@@ -522,7 +531,7 @@ export class MessageHolds {
   /**
    * Processes that ended while they worked on the message, as its mirrors or this machine know; 0: too few.
    */
-  #triesOf(queue: MailQueue, row: number, note: Note | undefined): number {
+  #triesOf(queue: MailQueue, row: number, note: Pick<Note, 'tries'> | undefined): number {
     const { crashes, entries } = this.#ports;
     const noted = crashes.countOf(queue.ownerId, entries.table.messageId(row));
     const marked = note?.tries ?? 0;

@@ -33,6 +33,7 @@ const NOTE_VERSION = 3;
 const FIXED_BYTES = 26;
 const DUE_AT = 2;
 const OWED_AT = 8;
+const TRIES_AT = 14;
 const FLAGS_AT = 21;
 const FLAG_DELAY_TOLD = 1;
 const FLAG_DELAYED = 2;
@@ -128,6 +129,11 @@ export function owesReportIn(note: Uint8Array): boolean {
   return readUint48(new DataView(note.buffer, note.byteOffset, note.length), OWED_AT) !== 0;
 }
 
+/** Processes that began work on the entry with this note. */
+export function triesIn(note: Uint8Array): number {
+  return note[0] === NOTE_VERSION ? note[TRIES_AT] ?? 0 : 0;
+}
+
 /** The bytes of a note. */
 export function encodeNote(note: Note): Uint8Array {
   const bytes = new Uint8Array(FIXED_BYTES + note.states.length * RECIPIENT_BYTES);
@@ -136,7 +142,7 @@ export function encodeNote(note: Note): Uint8Array {
   bytes[1] = Math.min(note.attempts, BYTE_MAX);
   writeUint48(view, DUE_AT, Math.max(0, Math.floor(note.dueWallMs)));
   writeUint48(view, OWED_AT, note.owedChange);
-  bytes[14] = Math.min(note.tries, BYTE_MAX);
+  bytes[TRIES_AT] = Math.min(note.tries, BYTE_MAX);
   writeUint48(view, 15, note.heldSinceWallMs);
   bytes[FLAGS_AT] = (note.isDelayTold ? FLAG_DELAY_TOLD : 0) | (note.isDelayed ? FLAG_DELAYED : 0)
     | (note.isHeldByRule ? FLAG_HELD_BY_RULE : 0);
@@ -169,7 +175,7 @@ export function decodeNote(bytes: Uint8Array): Note | undefined {
   }
   return {
     attempts: view.getUint8(1), dueWallMs: readUint48(view, DUE_AT), states,
-    owedChange: readUint48(view, OWED_AT), tries: view.getUint8(14), heldSinceWallMs: readUint48(view, 15),
+    owedChange: readUint48(view, OWED_AT), tries: triesIn(bytes), heldSinceWallMs: readUint48(view, 15),
     isDelayTold: (view.getUint8(FLAGS_AT) & FLAG_DELAY_TOLD) !== 0,
     isDelayed: (view.getUint8(FLAGS_AT) & FLAG_DELAYED) !== 0,
     isHeldByRule: (view.getUint8(FLAGS_AT) & FLAG_HELD_BY_RULE) !== 0,

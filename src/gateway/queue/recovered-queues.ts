@@ -29,7 +29,7 @@ import { labelOf, readLabel } from './label.js';
 import type { QueueName } from './label.js';
 import type { MailQueue } from './mail-queue.js';
 import type { Note } from './note.js';
-import { addedSecondsIn, decodeNote, delayedUntilIn, noteRoom, TO_TRY } from './note.js';
+import { addedSecondsIn, decodeNote, delayedUntilIn, noteRoom, TO_TRY, triesIn } from './note.js';
 import type { MemoryGauge } from './memory-gauge.js';
 import type { MessageHolds } from './message-holds.js';
 import type { QueueRegistry } from './queue-registry.js';
@@ -63,11 +63,6 @@ export interface RecoveredPorts {
   wake(queue: MailQueue): void;
   /** The body of an entry came later than its envelope. It may be over. */
   onBody(partition: Partition, row: number): void;
-}
-
-interface Found {
-  readonly queue: MailQueue;
-  readonly row: number;
 }
 
 /** A partition that is not whole yet. */
@@ -105,6 +100,8 @@ const KNOWN =
   'a partition is known: bodies come from the stores as they are needed, and as memory allows';
 
 const SHARED_LOOKED_MIN = 4096;
+/** Reports of a partition that is whole, begun in a tick: some 10 µs each, and there may be a million. */
+const BEGUN_PER_TICK = 256;
 
 /** A report that it owes needs it here. */
 function isMovable(note: Uint8Array): boolean {
@@ -150,7 +147,8 @@ export class RecoveredQueues {
   #hasRoomForHeads = true;
   /** Of partitions that take in a copy which was given up (adopted-mail.ts), the same. */
   readonly #adopting = new Map<Partition, number>();
-  #owing: Found[] = [];
+  /** Sources that owe a report of which nothing is made, by row: begun once their partition is whole. */
+  readonly #owing = new Map<Partition, Map<number, MailQueue>>();
   /** The queue that the last entry stands in: most follow others of theirs. */
   #lastQueue: MailQueue | undefined;
   readonly #unrouted = new Map<string, Route>();
@@ -276,7 +274,6 @@ export class RecoveredQueues {
     }
     for (const queue of partition.queues.values()) this.#ports.wake(queue);
     mirrors.askFlush();
-    this.#resumeReports(partition);
   }
 
   /** Everything is here. */
@@ -387,7 +384,10 @@ export class RecoveredQueues {
     kept.set(found.subarray(0, kept.length));
     if (isAll) entries.putAll(queue, row, kept, NO_BYTES, 0);
     else entries.putBody(queue, row, kept, 0);
-    if (table.state(row) === EntryState.REPORTING) queue.unblock(row);
+    if (table.state(row) === EntryState.REPORTING) {
+      queue.unblock(row);
+      this.#owing.get(queue.partition)?.delete(row);
+    }
     settlement.withdrawFromWaiting(queue, row);
     if (table.state(row) !== EntryState.HELD) table.transition(row, EntryState.HELD);
     queue.heldCount += 1;
@@ -415,8 +415,9 @@ export class RecoveredQueues {
 
   /** A source that owes a report, of which nothing has been made. */
   noteOwing(queue: MailQueue, row: number): void {
-    if (queue.isRecovering) this.#owing.push({ queue, row });
-    else this.#ports.reports.resume(queue, row);
+    const rows = this.#owing.get(queue.partition);
+    if (rows === undefined) this.#owing.set(queue.partition, new Map([[row, queue]]));
+    else rows.set(row, queue);
   }
 
   /** A block of a copy that was given up is about to be stored anew in this partition. */
@@ -451,21 +452,22 @@ export class RecoveredQueues {
   forget(partition: Partition): void {
     this.#adopting.delete(partition);
     if (this.#open.has(partition)) this.#close(partition);
-    this.#owing = this.#owing.filter(({ queue }) => queue.partition !== partition);
+    this.#owing.delete(partition);
   }
 
-  /** The partition is whole: reports that were under way are made (report-job.ts). */
-  #resumeReports(partition: Partition): void {
-    const owing = this.#owing.filter(({ queue }) => queue.partition === partition);
-    this.#owing = this.#owing.filter(({ queue }) => queue.partition !== partition);
-    const { holds, reports, settlement } = this.#ports;
-    for (const { queue, row } of owing) {
-      // Held meanwhile: what came last, its body, is damaged.
-      if (this.#ports.entries.table.state(row) !== EntryState.REPORTING) continue;
-      const envelope = settlement.envelopeOf(row);
-      if (envelope === undefined) continue;
-      const note = settlement.noteOf(row, envelope.recipients.length);
-      if (!holds.holdsReport(queue, row, note)) reports.resume(queue, row);
+  /** Called a few times in a tenth of a second: reports that were under way are made (report-job.ts). */
+  tick(): void {
+    const { entries, holds, reports } = this.#ports;
+    let left = BEGUN_PER_TICK;
+    for (const [partition, rows] of this.#owing) {
+      if (partition.isRecovering) continue;
+      for (const [row, queue] of rows) {
+        if (left === 0) return;
+        left -= 1;
+        rows.delete(row);
+        if (!holds.holdsReport(queue, row, triesIn(entries.note(row)))) reports.resume(queue, row);
+      }
+      this.#owing.delete(partition);
     }
   }
 

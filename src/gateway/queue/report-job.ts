@@ -102,9 +102,10 @@ const MADE_PER_TURN = 64;
 const COST_PER_TURN = 10_000;
 /**
  * Each is some 0.1 ms, a recipient in it some 10 µs, and what comes back whole 7 ms a MiB. To look whether
- * its way is known is some µs, and to read what became of a recipient, and note it anew, one more.
+ * its way is known is some µs, and to read what became of a recipient, and note it anew, one more; to put one
+ * aside is a change, some 20 µs.
  */
-const COST = { report: 100, recipient: 10, perOctet: 1 / 150, look: 4, read: 1 } as const;
+const COST = { report: 100, recipient: 10, perOctet: 1 / 150, look: 8, read: 1, aside: 25 } as const;
 /** How often it is told that reports wait for room. */
 const TOLD_EVERY_MS = 10_000;
 
@@ -167,6 +168,8 @@ export class Reports {
   readonly #markable = new Set<ReportJob>();
   #marked: ReportJob | undefined;
   #markedAtMs = 0;
+  /** Those of whose message others wait, for WAY_WAIT_MS: in the order in which their time comes. */
+  readonly #keeping = new Set<ReportJob>();
   /** By row. Looked at one after the other, a round a second. */
   readonly #aside = new Map<number, ReportJob>();
   #asideWalk = this.#aside.values();
@@ -221,6 +224,8 @@ export class Reports {
   /** Those that were put off are tried again. */
   tick(nowMs: number): void {
     this.#markNext();
+    const [first] = this.#keeping;
+    if (first !== undefined && nowMs >= (first.othersGoAtMs ?? 0)) this.#ports.requestEndOfTurn();
     this.#lookAside(nowMs);
     // One that was woken and has nothing to be signed any more wakes nobody.
     for (let free = SIGNING_MAX - this.#signing.size; free > 0 && this.#unsigned.length > 0; free--) {
@@ -242,11 +247,12 @@ export class Reports {
     }
   }
 
-  /** Makes some of those that are due; called when a turn ends. */
+  /** Makes some of those that are due, or puts them aside; called when a turn ends. */
   work(): void {
+    this.#cost = 0;
+    if (this.#keeping.size > 0) this.#letOthersGo();
     if (this.#due.length === 0) return;
     const now = this.#due.splice(0, MADE_PER_TURN);
-    this.#cost = 0;
     let isAllMade = true;
     for (const [at, job] of now.entries()) {
       if (this.#cost >= COST_PER_TURN) {
@@ -297,6 +303,7 @@ export class Reports {
     if (this.#signing.delete(job)) this.#signNext();
     this.#unmarked.delete(job);
     this.#markable.delete(job);
+    this.#keeping.delete(job);
     if (this.#aside.get(job.row) === job) this.#aside.delete(job.row);
     if (this.#marked === job) this.#marked = undefined;
   }
@@ -379,9 +386,14 @@ export class Reports {
     const { clock, settlement, admits } = this.#ports;
     const { queue, row } = job;
     const nowMs = clock.nowMs();
-    job.othersGoAtMs ??= nowMs + WAY_WAIT_MS;
+    if (job.othersGoAtMs === undefined) {
+      job.othersGoAtMs = nowMs + WAY_WAIT_MS;
+      this.#keeping.add(job);
+    }
+    if (nowMs < job.othersGoAtMs) return false;
+    this.#keeping.delete(job);
     // Without a route out of their queue they go nowhere, and who is held there is released by nobody.
-    if (nowMs < job.othersGoAtMs || !queue.routed || queue.partition.isLeaving) return false;
+    if (!queue.routed || queue.partition.isLeaving) return false;
     if (!admits(queue, row)) return false;
     const note = this.#noteOf(job);
     this.#cost += COST.read * note.states.length;
@@ -393,9 +405,31 @@ export class Reports {
     const tries = job.step === ReportStep.MAKING ? Math.max(0, note.tries - 1) : note.tries;
     job.transition(ReportStep.ASIDE);
     job.draft = undefined;
+    this.#cost += COST.aside;
     this.#aside.set(row, job);
     settlement.afterReport(queue, row, { ...note, tries });
     return true;
+  }
+
+  /**
+   * The time of their others has come: each is looked at once, turn after turn, for the rounds of all that
+   * wait take longer the more there are.
+   */
+  #letOthersGo(): void {
+    const nowMs = this.#ports.clock.nowMs();
+    for (const job of this.#keeping) {
+      if (nowMs < (job.othersGoAtMs ?? 0)) return;
+      if (this.#cost >= COST_PER_TURN) {
+        this.#ports.requestEndOfTurn();
+        return;
+      }
+      this.#keeping.delete(job);
+      const waits = this.#unmarked.has(job) || this.#short.has(job);
+      if (!waits || this.#isGone(job) || this.#wayOf(job) !== NOT_READY || !this.#putAside(job)) continue;
+      this.#unmarked.delete(job);
+      this.#markable.delete(job);
+      this.#short.delete(job);
+    }
   }
 
   #lookAside(nowMs: number): void {
