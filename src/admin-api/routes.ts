@@ -35,6 +35,8 @@ const RELOAD_MS = 60_000;
 const RESCUE_MS = 10_000;
 /** A register that falls silent is given up after 5 s (register/client): then it is said what is known. */
 const REGISTER_MS = 8_000;
+/** A disk that hangs is given up after 3 s (gateway/drained-stores.ts): that it is not kept is said then. */
+const DISK_MS = 5_000;
 
 function pages<Rest extends z.core.$ZodLooseShape>(rowsDefault: number, rest: Rest) {
   return z.object({ limit: rowCount.default(rowsDefault), cursor: pageCursor.default(''), ...rest });
@@ -194,7 +196,7 @@ const placeRoutes = {
     summary: 'what this gateway still has at a store',
   },
   orderDrain: {
-    method: 'POST', path: '/api/v1/stores/:id/drain', role: 'operate', group: 'asked',
+    method: 'POST', path: '/api/v1/stores/:id/drain', role: 'operate', answerMs: DISK_MS, group: 'asked',
     body: drainOrder, answer: drainAnswer,
     summary: 'all its partitions move away from a store, or it is used again',
   },

@@ -11,7 +11,6 @@
  */
 import type { Argv } from 'yargs';
 import type { RetireAnswer } from '../admin-api/orders.js';
-import { formatCount } from '../base/units.js';
 import type { CliContext } from './context.js';
 import { CliError } from './context.js';
 import { longExample } from './examples.js';
@@ -82,8 +81,8 @@ async function give(
 ): Promise<void> {
   let why = '';
   // The one that goes is the last to be asked: it may be half dead.
-  const gateways = group.members.filter(({ kind }) => kind === 'gateway');
-  for (const { client } of [...gateways].sort((a, b) => Number(a.id === id) - Number(b.id === id))) {
+  const gateways = [...group.answering('gateway')].sort((a, b) => Number(a.id === id) - Number(b.id === id));
+  for (const { client } of gateways) {
     try {
       await client.retire(id, order);
       return;
@@ -167,7 +166,8 @@ export function retireLines(
   } else if (open === 0) {
     lines.push(`${id} is retired: nothing of it is left, and it does not start any more`);
   } else {
-    lines.push(`${id} is retired, and ${formatCount(open)} of its partitions are left, with `
+    const are = open === 1 ? 'is' : 'are';
+    lines.push(`${id} is retired, and ${counted(open, 'partition')} of it ${are} left, with `
       + `${counted(messages, 'message')} that somebody delivers: it goes on by itself; ask again with the `
       + 'same command, and look at twinpost status');
   }

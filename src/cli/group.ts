@@ -33,6 +33,8 @@ const MEMBERS_MAX = 1000;
 const AWAY_TIMEOUT_MS = 2_000;
 /** Where questions are bounded, as those of a picture that is drawn again and again. */
 const AWAY_BOUNDED_MS = 500;
+/** Then anybody has so long to say whom it knows: one that stands still is waited for in each picture. */
+const HEAR_BOUNDED_MS = 1_000;
 
 export const GROUP_OPTIONS = {
   from: {
@@ -99,14 +101,18 @@ export interface Answered<T> {
 
 export class Group {
   readonly members: readonly Member[];
-  /** Spent on waiting for those that are away, and on nothing else. */
-  readonly awaitedMs: number;
+  /** Spent on waiting for those that say nothing, and on nothing else. */
+  #awaitedMs: number;
   readonly #missing: Map<string, Missing>;
 
   constructor(members: readonly Member[], missing: readonly Missing[], awaitedMs = 0) {
     this.members = members;
-    this.awaitedMs = awaitedMs;
+    this.#awaitedMs = awaitedMs;
     this.#missing = new Map(missing.map((one) => [keyOf(one), one]));
+  }
+
+  get awaitedMs(): number {
+    return this.#awaitedMs;
   }
 
   /** Of these kinds, by kind and id. */
@@ -131,25 +137,35 @@ export class Group {
     return new Group(this.members.filter(stay), [...this.#missing.values()].filter(stay));
   }
 
+  /** Those of a kind that have answered until now. */
+  answering(kind: Kind): readonly Member[] {
+    return this.members.filter((member) => member.kind === kind && !this.#missing.has(keyOf(member)));
+  }
+
   /** Asks all of a kind at once; those that fail are missing from then on. Answers by id. */
   async ask<T>(kind: Kind, ask: (client: AdminClient) => Promise<T>): Promise<readonly Answered<T>[]> {
-    const asked = this.members.filter((member) => member.kind === kind && !this.#missing.has(keyOf(member)));
+    const asked = this.answering(kind);
     const answers: Answered<T>[] = [];
     for (let i = 0; i < asked.length; i += ASKED_AT_ONCE) {
+      let heardMs = performance.now();
       await Promise.all(asked.slice(i, i + ASKED_AT_ONCE).map(async (member) => {
         try {
           answers.push({ id: member.id, client: member.client, answer: await ask(member.client) });
         } catch (error) {
-          this.lose(member, error);
+          if (this.lose(member, error).how === 'silent') return;
         }
+        heardMs = performance.now();
       }));
+      this.#awaitedMs += performance.now() - heardMs;
     }
     return answers.sort((a, b) => compare(a.id, b.id));
   }
 
   /** A member did not answer. Errors that are not about that are thrown on. */
-  lose(member: Member, error: unknown): void {
-    this.#missing.set(keyOf(member), missingAfter(member, error));
+  lose(member: Member, error: unknown): Missing {
+    const missing = missingAfter(member, error);
+    this.#missing.set(keyOf(member), missing);
+    return missing;
   }
 }
 
@@ -161,7 +177,8 @@ export async function findGroup(
 ): Promise<Group> {
   const { url, access } = adminAddress(args, context);
   const first = new AdminClient(url, access, timeoutMs, option);
-  const told = await first.group();
+  const hearMs = timeoutMs === undefined ? undefined : Math.min(timeoutMs, HEAR_BOUNDED_MS);
+  const told = await new AdminClient(url, access, hearMs, option).group();
   const self = selfOf(first, told);
   const members = new Map<string, Member>([[keyOf(self), { id: self.id, kind: self.kind, client: first }]]);
   if (args.only === true) return new Group([...members.values()], []);
@@ -175,10 +192,9 @@ export async function findGroup(
   while (fresh.length > 0) {
     let heardMs = performance.now();
     const tolds = await Promise.all(fresh.slice(0, ASKED_AT_ONCE).map(async (member) => {
-      const isAway = gone.has(keyOf(member));
-      const client = isAway ? new AdminClient(member.client.url, access, awayMs) : member.client;
-      const heard = await hear(member, client);
-      if (!isAway) heardMs = performance.now();
+      const boundMs = gone.has(keyOf(member)) ? awayMs : hearMs;
+      const heard = await hear(member, new AdminClient(member.client.url, access, boundMs));
+      if (!('how' in heard) || heard.how !== 'silent') heardMs = performance.now();
       if (!('how' in heard)) return heard;
       missing.set(keyOf(member), heard);
       return [];

@@ -11,7 +11,7 @@
  */
 import type { Argv } from 'yargs';
 import type { DrainOrder, Order } from '../admin-api/orders.js';
-import { NoAnswer, allRows } from './admin-client.js';
+import { allRows } from './admin-client.js';
 import type { AdminClient } from './admin-client.js';
 import type { CliContext, Terminal } from './context.js';
 import { CliError, UsageError } from './context.js';
@@ -26,7 +26,7 @@ import { durationArgument } from './numbers.js';
 import { orderOf } from './operator.js';
 import { REASON, textOr } from './options.js';
 import { printable } from './tables.js';
-import { drainLines } from './store-drain.js';
+import { drainAt, drainLines } from './store-drain.js';
 
 const EXIT_CODES = 'exit code: 0 yes, 1 no, 3 yes as far as could be asked, 2 wrong usage';
 const POLL_MS = 500;
@@ -233,16 +233,6 @@ class HostDrain {
 /** A gateway has a link to it. */
 function lives({ gateways, elsewhere }: HostParts, id: string): boolean {
   return [...gateways, ...elsewhere].some(({ stores }) => stores.some(({ store, up }) => store === id && up));
-}
-
-/** Undefined: this gateway does not know the store. */
-async function drainAt(client: AdminClient, store: string, order: DrainOrder | undefined) {
-  try {
-    return await client.drain(store, order);
-  } catch (error) {
-    if (error instanceof NoAnswer && error.code === 404) return undefined;
-    throw error;
-  }
 }
 
 async function membersByHolder(client: AdminClient): Promise<ReadonlyMap<string | null, number>> {

@@ -8,7 +8,7 @@ import { CliError } from './context.js';
 import { fittingLines } from './status-text.js';
 
 const EVERY_MS = 1_000;
-/** A look that asks much of a group comes so much more seldom; waiting for who is away asks nothing. */
+/** A look that asks much of a group comes so much more seldom. Waiting for who says nothing is rest, too. */
 const REST_SHARE = 9;
 
 /**
@@ -19,7 +19,7 @@ const END_DRAWING = '\u001b[?7h\u001b[?25h';
 
 /** What a look brings. */
 export interface Looked {
-  /** Of the look, spent on waiting for who is away (Group.awaitedMs). */
+  /** Of the look, spent on waiting for who says nothing (Group.awaitedMs). */
   readonly awaitedMs?: number | undefined;
 }
 
@@ -56,11 +56,13 @@ export async function showLive<T extends Looked>(
       else live.print(picture);
     } catch (error) {
       if (!(error instanceof CliError)) throw error;
+      awaitedMs = performance.now() - beganMs;
       if (draws) draw([error.message], context);
       else terminal.error(error.message);
     }
     if (tick === ticks) break;
-    const restMs = Math.max(EVERY_MS, REST_SHARE * (performance.now() - beganMs - awaitedMs));
+    const askedMs = performance.now() - beganMs - awaitedMs;
+    const restMs = Math.max(0, Math.max(EVERY_MS, REST_SHARE * askedMs) - awaitedMs);
     await sleep(restMs, undefined, { signal: stopSignal }).catch(() => undefined);
   }
   if (draws) terminal.write(`${END_DRAWING}\n`);

@@ -448,8 +448,8 @@ export class OrderRun {
 
   /** By any gateway that answers. By none: what is told at the end says that it is still there. */
   async #withdraw(order: Order): Promise<void> {
-    for (const { kind, client } of this.#group.members) {
-      if (kind !== 'gateway' || this.#left === undefined) continue;
+    for (const { client } of this.#group.answering('gateway')) {
+      if (this.#left === undefined) return;
       try {
         await client.withdrawOrder(this.#id, order);
         this.#left = undefined;

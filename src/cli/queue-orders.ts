@@ -74,7 +74,7 @@ interface Taken {
 async function takeBack(group: Group, id: string, order: Order): Promise<Taken> {
   const gateways: string[] = [];
   let [isOver, isWithdrawn, isTold, whyAway] = [false, false, false, ''];
-  for (const member of group.members.filter(({ kind }) => kind === 'gateway')) {
+  for (const member of group.answering('gateway')) {
     const { client } = member;
     const here = await refusalOf(client.cancelOrder(id, order));
     if (here === undefined) gateways.push(member.id);

@@ -140,8 +140,8 @@ async function byOne<T>(
   group: Group, ask: (client: AdminClient) => Promise<T>, askOn?: number,
 ): Promise<T> {
   let first: NoAnswer | undefined;
-  for (const { kind, client } of group.members) {
-    if (kind !== 'gateway') continue;
+  // One that stands still would do it, too, as soon as it goes on.
+  for (const { client } of group.answering('gateway')) {
     try {
       return await ask(client);
     } catch (error) {

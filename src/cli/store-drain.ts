@@ -4,18 +4,21 @@
  * for fewer copies than configured are left: exit code 1, unless --force says that it is meant.
  */
 import type { Argv } from 'yargs';
-import type { DrainAnswer } from '../admin-api/orders.js';
+import type { DrainAnswer, DrainOrder } from '../admin-api/orders.js';
 import { formatCount } from '../base/units.js';
+import { NoAnswer } from './admin-client.js';
+import type { AdminClient } from './admin-client.js';
 import type { CliContext } from './context.js';
 import { CliError } from './context.js';
 import { longExample } from './examples.js';
 import { NOT_ALL_KNOW, findGroup, missingText, reportMissing, withGroupOptions } from './group.js';
-import type { Answered, Missing } from './group.js';
+import type { Answered, Group, Missing } from './group.js';
 import { orderOf } from './operator.js';
 import { REASON } from './options.js';
 import { counted, printable } from './tables.js';
 
 const POLL_MS = 500;
+const NOT_THERE = 404;
 
 const EXIT_CODES = 'exit code: 0 done, 3 a gateway did not answer, 2 wrong usage, 1 anything else, such as '
   + 'CAN\'T LEAVE';
@@ -30,31 +33,39 @@ export function storeDrainCommand(cli: Argv, context: CliContext, done: (code: n
         .option('undo', { type: 'boolean', describe: 'use it again' })
         .option('reason', REASON)
         .option('force', { type: 'boolean', describe: 'fewer copies than configured are success too' })
-        .option('wait', { type: 'boolean', describe: 'until no partition is left there' }),
+        .option('wait', { type: 'boolean', describe: 'until no partition is left there' })
+        .option('json', { type: 'boolean', describe: 'one JSON object a line: a gateway' }),
         '$0 store drain store-1 --wait --reason "disk to be changed"',
         'before store-1 is taken out for good'),
     async (args) => {
       const { terminal } = context;
+      const json = args.json === true;
       const undo = args.undo === true;
       const order = orderOf('store drain', args.reason);
       const group = await findGroup(args, context);
-      let answers = await group.ask('gateway', (client) => client.drain(args.store, { undo, ...order }));
-      if (answers.length === 0) throw new CliError(noAnswerText(group.missing('gateway')));
+      const ask = async (given?: DrainOrder): Promise<readonly Answered<DrainAnswer>[]> =>
+        (await group.ask('gateway', (client) => drainAt(client, args.store, given)))
+          .flatMap(({ answer, ...one }) => (answer === undefined ? [] : [{ ...one, answer }]));
+      let answers = await ask({ undo, ...order });
+      if (answers.length === 0) throw new CliError(noAnswerText(args.store, group));
       let said = -1;
       // The first look comes after the gateways have had time to see what can move.
       while (!undo) {
         await new Promise((resolve) => setTimeout(resolve, POLL_MS));
-        answers = await group.ask('gateway', (client) => client.drain(args.store));
+        answers = await ask();
         const left = sumOf(answers, ({ mirrors }) => mirrors);
         if (args.wait !== true || left === 0 || left === sumOf(answers, ({ stuck }) => stuck)) break;
-        if (left !== said) terminal.print(`${counted(left, 'mirror')} still at ${printable(args.store)}`);
+        if (!json && left !== said) {
+          terminal.print(`${counted(left, 'mirror')} still at ${printable(args.store)}`);
+        }
         said = left;
       }
       for (const { id, answer } of answers) {
-        for (const line of drainLines(id, args.store, answer)) terminal.print(printable(line));
+        if (json) terminal.print(JSON.stringify({ gateway: id, ...answer }));
+        else for (const line of drainLines(id, args.store, answer)) terminal.print(printable(line));
       }
       const missing = group.missing('gateway');
-      reportMissing(missing, answers.length, false, terminal);
+      reportMissing(missing, answers.length, json, terminal);
       const hasAnswered = answers.length > 0;
       if (hasAnswered && missing.length > 0) terminal.error(unheardText(args.store, undo, missing));
       const force = args.force === true;
@@ -68,10 +79,23 @@ function sumOf(answers: readonly Answered<DrainAnswer>[], read: (answer: DrainAn
   return answers.reduce((sum, { answer }) => sum + read(answer), 0);
 }
 
-function noAnswerText(missing: readonly Missing[]): string {
-  const [first] = missing;
-  return first === undefined
-    ? 'there is no gateway in this group: nothing was moved' : `nothing was moved: ${missingText(first)}`;
+/** Undefined: this gateway does not know the store, and has nothing there. */
+export async function drainAt(
+  client: AdminClient, store: string, order: DrainOrder | undefined,
+): Promise<DrainAnswer | undefined> {
+  try {
+    return await client.drain(store, order);
+  } catch (error) {
+    if (error instanceof NoAnswer && error.code === NOT_THERE) return undefined;
+    throw error;
+  }
+}
+
+function noAnswerText(store: string, group: Group): string {
+  const [first] = group.missing('gateway');
+  if (first !== undefined) return `nothing was moved: ${missingText(first)}`;
+  return group.answering('gateway').length === 0 ? 'there is no gateway in this group: nothing was moved'
+    : `nothing was moved: this group knows no store '${store}'; twinpost status lists them`;
 }
 
 function unheardText(store: string, undo: boolean, missing: readonly Missing[]): string {

@@ -21,11 +21,13 @@ export function storeResyncCommand(cli: Argv, context: CliContext, done: (code: 
           type: 'string', demandOption: true, describe: 'the store whose copy is made anew',
         })
         .option('partition', neededText('the partition, as gw-1/3'))
-        .option('reason', REASON),
+        .option('reason', REASON)
+        .option('json', { type: 'boolean', describe: 'one JSON object a line: a gateway that has the copy' }),
         '$0 store resync store-1 --partition gw-1/3 --reason "it differs"',
         'after store verify said DIFFERS'),
     async (args) => {
       const { terminal } = context;
+      const json = args.json === true;
       const order = orderOf('store resync', args.reason);
       const group = await findGroup(args, context);
       const answers =
@@ -33,9 +35,11 @@ export function storeResyncCommand(cli: Argv, context: CliContext, done: (code: 
       const having = answers.filter(({ answer }) => answer !== NO_SUCH_COPY);
       for (const { id, answer } of having) {
         const done = `the copy of ${args.partition} at ${args.store} is filled again`;
-        terminal.print(printable(`${id}: ${answer === '' ? done : answer}`));
+        const { partition, store } = args;
+        terminal.print(json ? JSON.stringify({ gateway: id, partition, store, why_not: answer })
+          : printable(`${id}: ${answer === '' ? done : answer}`));
       }
-      const code = reportMissing(group.missing('gateway'), answers.length, false, terminal);
+      const code = reportMissing(group.missing('gateway'), answers.length, json, terminal);
       if (having.length === 0 && answers.length > 0) {
         throw new CliError(`no gateway that answers has a copy of '${args.partition}' at '${args.store}'; `
           + `twinpost status --all shows them`);

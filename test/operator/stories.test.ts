@@ -157,7 +157,7 @@ describe('an operator', { timeout: 840_000 }, () => {
     story.end();
   });
 
-  test('whose next hop put mail off sees why, and has it tried again', async () => {
+  test('whose next hop put mail off sees why, and has it tried again', async (t) => {
     const story = new Story('next-hop-defers', cluster);
     await cluster.sink.kill();
     const deferring = await startSink({ host: HOST, port: cluster.sinkPort, deferRate: 1 });
@@ -169,13 +169,20 @@ describe('an operator', { timeout: 840_000 }, () => {
     await deferring.close();
     await sinkBack();
     story.tell('It is mended. What waits for its next attempt, an hour away, is tried now:');
+    const logs = cluster.gateways.map(({ gateway }) => ({ gateway, bytes: gateway.logBytes }));
     const flushed = await story.type(['queue', 'flush', '--reply', '451', '--reason', 'they have mended it'], (line) => !line.startsWith('  0'));
-    assert.match(flushed.out, /200 of 200 are tried/);
+    assert.deepEqual([flushed.code, /200 of 200 are tried/.test(flushed.out)], [0, true], flushed.out + flushed.error);
     await allDelivered(200);
+    for (const { gateway, bytes } of logs) {
+      const lines = linesOf(gateway.logSince(bytes));
+      const tookMs = timeOf([...lines].reverse(), 'delivered') - timeOf(lines, 'order');
+      t.diagnostic(`${gateway.name}: all delivered ${String(tookMs)} ms after the flush`);
+      assert.ok(tookMs <= 10_000, `${gateway.name}: delivered after ${String(tookMs)} ms`);
+    }
     story.end();
   });
 
-  test('whom one client floods does away with its mail, and with no other', async () => {
+  test('whom one client floods does away with its mail, and with no other', async (t) => {
     const story = new Story('flood', cluster);
     await cluster.sink.kill();
     await send(200, 'news.example');
@@ -188,8 +195,14 @@ describe('an operator', { timeout: 840_000 }, () => {
     const dry = await story.type(['queue', 'delete', '--client', FLOODER, '--dry-run', '--reason', 'a flood'], (line) => !/^ {2}\w{9}[A-Z4-9]/.test(line));
     assert.match(dry.out, /^1,100 messages, 1,100 recipients/m);
     story.tell('That is what was expected, so away with it. Senders are not told; the mail log has each recipient.');
+    const logs = cluster.gateways.map(({ gateway }) => ({ gateway, bytes: gateway.logBytes }));
     const gone = await story.type(['queue', 'delete', '--client', FLOODER, '--expect', '1100', '--now', '--reason', 'a flood'], isNoMessage);
     assert.deepEqual([gone.code, /1,100 of 1,100 deleted/.test(gone.out)], [0, true], gone.out + gone.error);
+    const lines = logs.flatMap(({ gateway, bytes }) => linesOf(gateway.logSince(bytes))).filter(({ event }) => event === 'order');
+    const times = lines.map(({ time }) => Date.parse(time));
+    const tookMs = Math.max(...times) - Math.min(...times);
+    t.diagnostic(`deleted in ${String(tookMs)} ms`);
+    assert.ok(times.length === 2 * logs.length && tookMs <= 5_000, `${String(times.length)} lines, ${String(tookMs)} ms`);
     await sinkBack();
     await story.type(['queue', 'flush', '--everything', '--reason', 'the next hop is back'], () => false);
     await allDelivered(200);
@@ -283,7 +296,7 @@ describe('an operator', { timeout: 840_000 }, () => {
     story.end();
   });
 
-  test('holds the head that stops a strict queue, and it stays held, whoever dies', async () => {
+  test('holds the head that stops a strict queue, and it stays held, whoever dies', async (t) => {
     const story = new Story('poisoned-head', cluster);
     const [first, second] = cluster.gateways;
     assert.ok(first !== undefined && second !== undefined);
@@ -295,11 +308,16 @@ describe('an operator', { timeout: 840_000 }, () => {
     story.call(id, '00000G001ST');
     await story.type(['queue', 'list', 'strict', '--limit', '1']);
     story.tell('Its head is held; the others go on, in order.');
+    const bytes = first.gateway.logBytes;
     const held = await story.type(['queue', 'hold', '--id', id, '--reason', 'their scanner dies of it']);
     assert.equal(held.code, 0, held.error);
     await until('the others flow', () => hop.arrived.length === 9);
     assert.deepEqual(hop.arrived, Array.from({ length: 9 }, (_none, index) => `s${String(index + 1)}`));
     await until('they are gone', async () => (await heldAt(first.adminPort)).length === 1);
+    const lines = linesOf(first.gateway.logSince(bytes));
+    const flowsMs = timeOf(lines, 'delivered') - timeOf(lines, 'order');
+    t.diagnostic(`the rest flows ${String(flowsMs)} ms after the order`);
+    assert.ok(flowsMs <= 1_000, `the rest flows ${String(flowsMs)} ms after the order`);
     await until('the copies know it', async () => (await first.table()).every(({ lag_messages: lag }) => lag === 0));
     await first.gateway.kill();
     // Partition by partition: the first that is there need not be that of the queue.

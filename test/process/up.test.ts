@@ -99,7 +99,7 @@ async function startUp(
 async function begun(config: string, more: readonly string[]): Promise<UpRun> {
   const run = new UpRun(config, more);
   runs.push(run);
-  await run.said(/accepted \S+\/s .* store-a SYNC {2}store-b SYNC/);
+  await run.said(/accepted \S+ \(\S+\/s\) .* store-a SYNC {2}store-b SYNC/);
   for (const pid of run.pids) pidsSeen.add(pid);
   return run;
 }
@@ -190,7 +190,7 @@ describe('twinpost up', () => {
       process.kill(run.pidOf(name), 'SIGKILL');
       const again = await run.said(new RegExp(`${name} runs again as pid (\\d+)`), from);
       pidsSeen.add(Number(again[1]));
-      await run.said(/accepted \S+\/s .* store-a SYNC {2}store-b SYNC\n/, from + again.index);
+      await run.said(/accepted \S+ \(\S+\/s\) .* store-a SYNC {2}store-b SYNC\n/, from + again.index);
     }
     assert.equal(await send(port('2525'), 20), 20);
     run.child.kill('SIGINT');
@@ -265,7 +265,7 @@ describe('twinpost up', () => {
     await run.said(/gateway-1 died \(SIGKILL\); started again in 20000 ms/, from);
     await sinkHas(port('9400'), 500, WAIT_MS);
     assert.doesNotMatch(run.output, /gateway-1 runs again/, 'the second gateway alone has delivered it');
-    await run.said(/arrived 500 gaps 0 altered 0 repeated 0/, from);
+    await run.said(/^accepted \d+\+ .*arrived 500 gaps 0 altered 0 repeated 0/m, from);
     const again = await run.said(/gateway-1 runs again as pid (\d+)/, from);
     pidsSeen.add(Number(again[1]));
     await handedBack(port('8025'));
@@ -281,7 +281,7 @@ describe('twinpost up', () => {
     assert.match(run.output, new RegExp(`inbox --from ${sink}`));
     assert.deepEqual([(await twinpost(['inbox', '--from', sink])).code, (await twinpost(['queue', 'top', '--ticks', '1', '--from', gateway])).code], [1, 0]);
     assert.equal(await send(port('2525'), 30), 30);
-    await run.said(/arrived 30 gaps 0 altered 0 repeated 0/);
+    await run.said(/^accepted 30 .*arrived 30 gaps 0 altered 0 repeated 0/m);
     const listed = await twinpost(['inbox', '--from', sink, '--limit', '5']);
     assert.match(listed.out, /^Message +Arrived +Size +From +To +Subject\n(.*\n){5}-- 5 of 30\n$/);
     const rows = (await twinpost(['inbox', '--from', sink, '--json'])).out.trimEnd().split('\n').map((line) => JSON.parse(line) as { n: number; recipients: { address: string }[] });
@@ -318,6 +318,14 @@ describe('twinpost up', () => {
     assert.equal(await next.exited, 0, next.error);
     assert.doesNotMatch(next.output, /could not be delivered/);
     rmSync(folder, { recursive: true });
+  });
+
+  test('adds up all workers of a gateway', TWO_MINUTES, async () => {
+    const { run, port } = await startUp({ 'delivery:': 'workers: 2\n  delivery:' });
+    assert.equal(await send(port('2525'), 30), 30);
+    await run.said(/^accepted 30 .* queued gateway-1 0 {2}gateway-2 0 {3}arrived 30 gaps 0 /m);
+    run.child.kill('SIGTERM');
+    assert.equal(await run.exited, 0, run.error);
   });
 
   test('leaves no process behind when it is killed itself', async () => {

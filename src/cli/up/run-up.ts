@@ -18,6 +18,7 @@ import { makeFolder } from '../../platform/node/make-folder.js';
 import { addressText } from '../../config/keys/values.js';
 import { upConfig } from '../../config/up-gateways.js';
 import type { UpConfig } from '../../config/up-gateways.js';
+import { adminAbove, workerIds } from '../../config/workers.js';
 import { defaultMemoryBytes } from '../../platform/node/memory.js';
 import type { StatusAnswer } from '../../admin-api/gateway-answers.js';
 import type { TallyAnswer } from '../../admin-api/sink-answers.js';
@@ -33,7 +34,7 @@ import { allProcesses, logFileOf, planUp } from './plan.js';
 import type { ProcessPlan, UpPlan } from './plan.js';
 import { busyPortsText } from './ports.js';
 import { ProcessLog } from './process-log.js';
-import { screenText, statusLine } from './screen.js';
+import { AcceptedTotal, screenText, statusLine } from './screen.js';
 import type { GatewaySample } from './screen.js';
 import { CRASH_LOOP_DEATHS, Supervised } from './supervised.js';
 import { openUpRegister } from './up-register.js';
@@ -47,7 +48,7 @@ const SINK_STOP_MS = 5_000;
 /** On top of delivery.stop_timeout. */
 const GATEWAY_STOP_EXTRA_MS = 5_000;
 /** One that stands still must not hold up the line of each second. */
-const SINK_ASK_MS = 500;
+const ASK_MS = 800;
 const SECRET_BYTES = 32;
 
 export interface UpOptions {
@@ -142,12 +143,13 @@ class Up {
     this.#again = again;
     this.#gatewayStopMs = (config.gateway?.delivery.stopTimeoutMs ?? 0) + GATEWAY_STOP_EXTRA_MS;
     const access = accessOf({ 'token-file': undefined, 'ca-file': undefined }, context);
-    this.#gateways = config.gateways.map(({ id, admin }) =>
-      ({ name: id, client: new AdminClient(adminUrl(admin), access) }));
+    this.#gateways = config.gateways.flatMap(({ id, admin, workers }) =>
+      workerIds(id, workers).map((name, index) =>
+        ({ name, client: new AdminClient(adminUrl(adminAbove(admin, index)), access, ASK_MS) })));
     this.#stores = config.stores.map(({ admin }) => new AdminClient(adminUrl(admin), access));
     const sinkAdmin = config.sink?.admin;
     this.#sink = sinkAdmin === undefined
-      ? undefined : new AdminClient(`http://${addressText(sinkAdmin)}`, access, SINK_ASK_MS);
+      ? undefined : new AdminClient(`http://${addressText(sinkAdmin)}`, access, ASK_MS);
     const shared = {
       ...context.environment,
       [UP_VARIABLE]: String(config.gateways.length),
@@ -192,10 +194,12 @@ class Up {
 
   async follow(): Promise<void> {
     const { terminal, stopSignal } = this.#context;
+    const total = new AcceptedTotal();
     let before: readonly GatewaySample[] = [];
     while (!stopSignal.aborted) {
+      const nextMs = performance.now() + LINE_MS;
       const [now, tally] = await Promise.all([this.#ask(), this.#askSink()]);
-      const line = printable(statusLine(now, before, tally));
+      const line = printable(statusLine(now, before, total.after(now), tally));
       if (terminal.isTty) {
         terminal.write(`\r${line.slice(0, Math.max(20, terminal.columns - 1))}\u001b[K`);
         this.#lineShown = true;
@@ -203,7 +207,7 @@ class Up {
         terminal.print(line);
       }
       before = now;
-      await this.#pause(LINE_MS);
+      await this.#pause(Math.max(0, nextMs - performance.now()));
     }
   }
 

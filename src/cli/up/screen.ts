@@ -48,7 +48,8 @@ export function screenText(input: ScreenInput): string {
     '  Mail is in memory on gateway and stores: kill -9 any one of them while mail flows, and nothing',
     '  accepted is lost. Killing all of them at once loses what was queued.',
     ...(config.sink?.admin === undefined ? [] : [
-      '  The line below counts, of what send --resend has sent, what has arrived, gaps below the last that',
+      '  The line below counts what was accepted (+: a gateway was killed, and what it took since it was',
+      '  asked last is more), and of what send --resend has sent, what has arrived, gaps below the last that',
       '  has (under way, or lost), altered and repeated. When nothing is queued any more there are no gaps,',
       '  and as many have arrived as were sent.',
     ]),
@@ -75,12 +76,43 @@ export interface GatewaySample {
   readonly status: StatusAnswer | undefined;
 }
 
-/** Of several gateways the sums, and the words of each that has any. */
+/**
+ * What gateways have taken since `up` began. One that begins anew counts from zero: the last counts known of
+ * the lives that are over are added. What a life took after that, nobody can tell.
+ */
+export class AcceptedTotal {
+  #ended = 0;
+  #isLeast = false;
+  readonly #lives = new Map<string, Pick<StatusAnswer, 'incarnation' | 'received'>>();
+
+  /** After one more look; with a + when it is at least so much. */
+  after(now: readonly GatewaySample[]): string {
+    for (const { name, status } of now) {
+      if (status === undefined) continue;
+      const { incarnation, received } = status;
+      const known = this.#lives.get(name);
+      if (known !== undefined && known.incarnation !== incarnation) {
+        this.#ended += known.received;
+        this.#isLeast = true;
+      }
+      this.#lives.set(name, { incarnation, received });
+    }
+    const total = [...this.#lives.values()].reduce((sum, { received }) => sum + received, this.#ended);
+    const isLeast = this.#isLeast || now.some(({ status }) => status === undefined);
+    return `${formatCount(total)}${isLeast ? '+' : ''}`;
+  }
+}
+
+/** Of several gateways the sums, and the words of each that has any. `total`: as AcceptedTotal says. */
 export function statusLine(
-  now: readonly GatewaySample[], before: readonly GatewaySample[], tally?: TallyAnswer,
+  now: readonly GatewaySample[], before: readonly GatewaySample[], total: string, tally?: TallyAnswer,
 ): string {
   const answers = now.map(({ status }) => status).filter((status) => status !== undefined);
-  if (answers.length === 0) return now.length === 1 ? 'gateway does not answer' : 'no gateway answers';
+  const arrived = tally === undefined ? '' : `   ${tallyText(tally)}`;
+  if (answers.length === 0) {
+    const none = now.length === 1 ? 'gateway does not answer' : 'no gateway answers';
+    return `${none}   accepted ${total}${arrived}`;
+  }
   const rate = (of: (status: StatusAnswer) => number): string => {
     return `${formatCount(now.reduce((sum, sample) => sum + perSecond(sample, before, of), 0))}/s`;
   };
@@ -94,9 +126,8 @@ export function statusLine(
     return isAlone || text === '' ? text : `   ${status.gateway}${text}`;
   });
   const [accepted, sent] = [rate(({ received }) => received), rate(({ delivered }) => delivered)];
-  const counts = `accepted ${accepted}   delivered ${sent}   queued ${queued.join('  ')}`;
-  return `${counts}${tally === undefined ? '' : `   ${tallyText(tally)}`}   `
-    + `${mirrorWords(answers)}${words.join('')}`;
+  const counts = `accepted ${total} (${accepted})   delivered ${sent}   queued ${queued.join('  ')}`;
+  return `${counts}${arrived}   ${mirrorWords(answers)}${words.join('')}`;
 }
 
 /**

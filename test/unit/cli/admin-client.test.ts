@@ -6,7 +6,8 @@ import type { AddressInfo } from 'node:net';
 import { after, describe, test } from 'node:test';
 import { AdminClient, NoAnswer, allRows } from '../../../src/cli/admin-client.js';
 import { QUEUE, STATUS } from './sample-answers.js';
-import { gatewayRoutes } from '../../../src/admin-api/routes.js';
+import { gatewayRoutes, groupRoutes } from '../../../src/admin-api/routes.js';
+import { DISK_WAIT_MS } from '../../../src/gateway/drained-stores.js';
 import { DEFAULT_CLIENT_OPTIONS } from '../../../src/register/client/register-client.js';
 
 /** What the port answers next. */
@@ -128,4 +129,9 @@ test('what is written into the register is waited for longer than a gateway wait
   for (const { answerMs } of [addRule, cancelRule, leaveOrder, withdrawOrder, orderRetire]) {
     assert.ok(answerMs > DEFAULT_CLIENT_OPTIONS.callTimeoutMs + 1_000);
   }
+});
+
+test('that a store is drained is waited for longer than a gateway waits for its disk, at /api/v1/group, too', () => {
+  const { each } = groupRoutes['orderDrainOfGroup'] ?? assert.fail('there is one');
+  assert.ok((each.answerMs ?? 0) > DISK_WAIT_MS + 1_000);
 });

@@ -35,7 +35,7 @@ describe('the retirement of a gateway', () => {
     const answers = [answer('gw-1', { partitions: 3 }), answer('gw-2', { partitions: 3, kept: 2, kept_for: ['s2', 's1'] })];
     const open = progressOf([...answers, answer('gw-3', { partitions: 3, messages: 7 })], false);
     assert.equal(codeOf(open, false), 1, 'the third one has mail');
-    assert.match(retireLines('gw-1', open, false).join(), /^gw-1 is retired, and 1 of its partitions are left, with 7 messages /);
+    assert.match(retireLines('gw-1', open, false).join(), /^gw-1 is retired, and 1 partition of it is left, with 7 messages /);
     const done = progressOf([...answers, answer('gw-3', { partitions: 3, kept: 1, kept_for: ['s1'] })], false);
     assert.equal(codeOf(done, false), 0);
     assert.deepEqual(retireLines('gw-1', done, false), [
@@ -87,6 +87,30 @@ describe('the retirement of a gateway', () => {
     assert.ok(performance.now() - beganMs < 4_000);
     assert.equal(code, 3);
     assert.match(printed.at(-1) ?? '', /^NOT KNOWN YET to gw-2, which lives: /);
+  });
+
+  test('is ordered of nobody who answers as another, though nobody else takes the order', async () => {
+    const ordered: string[] = [];
+    const members: object[] = [];
+    const servers = ['gw-1', 'gw-9'].map((id) => createServer((request, response) => {
+      const isOrder = request.method === 'POST';
+      if (isOrder) ordered.push(id);
+      response.writeHead(isOrder && id === 'gw-1' ? 503 : 200);
+      response.end(JSON.stringify(isOrder && id === 'gw-1' ? { error: 'the register does not answer' }
+        : request.url === '/api/v1/group' ? { members: [...members, { id, kind: 'gateway', admin: null, self: true, away: false }] } : answer(id).answer));
+    }));
+    for (const server of servers) await new Promise<void>((resolve) => { server.listen(0, '127.0.0.1', resolve); });
+    const [from = '', admin = ''] = servers.map((server) => `127.0.0.1:${String((server.address() as AddressInfo).port)}`);
+    members.push({ id: 'gw-2', kind: 'gateway', admin, self: false, away: false });
+    const asked = gatewayRetireCommand(yargs(), contextFor([]), () => undefined).fail((_text, error) => { throw error; })
+      .parseAsync(['retire', 'gw-3', '--reason', 'r', '--timeout', '1s', '--from', from]);
+    const failure = await Promise.resolve(asked).then(() => '', String);
+    for (const server of servers) {
+      server.closeAllConnections();
+      server.close();
+    }
+    assert.match(failure, /it refused: the register does not answer/);
+    assert.deepEqual(ordered, ['gw-1']);
   });
 
   test('can not be told when nobody answers', () => {

@@ -3,6 +3,8 @@ import assert from 'node:assert/strict';
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { after, describe, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { NoAnswer } from '../../../src/cli/admin-client.js';
 import { findGroup, missingText, partialLine, reportMissing } from '../../../src/cli/group.js';
 import { TOKEN, tokensFile } from '../platform/node/token-file.js';
 import { contextFor } from './played-context.js';
@@ -134,6 +136,23 @@ describe('a group', () => {
     const { awaitedMs } = await findGroup(from(first), contextFor([]), 5_000);
     const lastedMs = performance.now() - beganMs;
     assert.ok(lastedMs < 1_500 && awaitedMs > 300 && awaitedMs < lastedMs, `${String(awaitedMs)} of ${String(lastedMs)} ms`);
+  });
+
+  test('whose questions are bounded waits a second for one that stands still, and takes none of that for asking', async () => {
+    const still = await member(undefined, []);
+    const first = await member({ id: 'gw-1', kind: 'gateway' }, [{ id: 'store-a', kind: 'store', admin: still }, { id: 'store-b', kind: 'store', admin: '127.0.0.1:1' }]);
+    const beganMs = performance.now();
+    const group = await findGroup(from(first), contextFor([]), 5_000);
+    const lastedMs = performance.now() - beganMs;
+    assert.ok(lastedMs < 3_000 && group.awaitedMs > 800, `${String(group.awaitedMs)} of ${String(lastedMs)} ms`);
+    assert.equal(group.missing('store')[0]?.why, 'nothing within 1 s');
+    const foundMs = group.awaitedMs;
+    await group.ask('gateway', async ({ url }) => {
+      await sleep(300);
+      throw new NoAnswer(url, 'it fell silent');
+    });
+    assert.ok(group.awaitedMs >= foundMs + 250, 'what falls silent later is waited for, too');
+    await assert.rejects(findGroup(from(still), contextFor([]), 5_000), /nothing within 1 s/);
   });
 
   test('is one member when told to keep to one', async () => {

@@ -141,7 +141,9 @@ function played(missing: boolean | 'away', verb: 'hold' | 'delete' | 'bounce' = 
   const gateways = [new PlayedGateway('gw-1', said, rules), new PlayedGateway('gw-2', said, rules)] as const;
   const printed: string[] = [];
   const stopping = new AbortController();
-  const members = gateways.map(({ id, client }) => ({ id, kind: 'gateway', client }) as const);
+  // At the address of one that is missing there may be another: it knows nothing of the order.
+  const another: Partial<AdminClient> = { withdrawOrder: () => Promise.reject(new NoAnswer('http://127.0.0.1:9', 'no such order', 404)) };
+  const members = [...(missing === true ? [{ id: 'gw-9', client: another as AdminClient }] : []), ...gateways].map(({ id, client }) => ({ id, kind: 'gateway', client }) as const);
   const away = { id: 'gw-9', kind: 'gateway', address: '', why: 'it is down', how: missing === 'away' ? 'away' : 'silent' } as const;
   const run = new OrderRun(
     { verb, selector: { everything: true }, ...WHO },

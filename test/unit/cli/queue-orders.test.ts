@@ -87,3 +87,24 @@ test('an order that was left in the register is told with what it was done to, o
   assert.match(printed[0] ?? '', /^gw-1-1-1 was in the register, .*  delete --sender \*@x\.example: over, 1,504 done  ann: r$/);
   assert.match(printed[1] ?? '', /^gw-1-1-2 in the register, .*: waiting for 2 partitions, 1,504 done  ann: r$/);
 });
+
+test('a cancel is told to nobody who answers as another', async () => {
+  const ordered: string[] = [];
+  const members: object[] = [];
+  const servers = ['gw-1', 'gw-9'].map((id) => createServer((request, response) => {
+    if (request.method === 'POST') ordered.push(id);
+    response.writeHead(request.url?.endsWith('/cancel') === true ? 404 : 200);
+    response.end(JSON.stringify(request.url === '/api/v1/group' ? { members: [...members, { id, kind: 'gateway', admin: null, self: true, away: false }] }
+      : request.method === 'POST' ? { order: 'gw-1-1-1', error: 'no such order' } : { orders: [], left: [] }));
+  }));
+  for (const server of servers) await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const [from = '', admin = ''] = servers.map((server) => `127.0.0.1:${String((server.address() as AddressInfo).port)}`);
+  members.push({ id: 'gw-2', kind: 'gateway', admin, self: false, away: false });
+  let code = -1;
+  await queueOrdersCommand(yargs(), contextFor([]), (given) => { code = given; }).parseAsync(['orders', '--cancel', 'gw-1-1-1', '--from', from]);
+  for (const server of servers) {
+    server.closeAllConnections();
+    server.close();
+  }
+  assert.deepEqual([code, new Set(ordered)], [NOT_ALL_KNOW, new Set(['gw-1'])]);
+});

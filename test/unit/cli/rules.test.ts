@@ -103,6 +103,25 @@ test('what one sees that is cut off from the register is old: who died since is 
   assert.deepEqual([printed[0]?.split(',')[0], printed.slice(1)], ['NOT OBEYED YET by gw-2', ['  gw-2 obeys at once by the same command with --local --only --from gw-2:1']]);
 });
 
+test('a rule is given to nobody who answers as another, nor to one that did not answer: it may be of another group, or do it later', async () => {
+  const asked: string[] = [];
+  const member = (id: string): Member => {
+    const client: Partial<AdminClient> = {
+      addRule: () => {
+        asked.push(id);
+        return Promise.resolve({ rule: RULE.id, local: '' });
+      },
+      rules: () => Promise.resolve({ told_by: id, living: [id], rules: [RULE] }),
+    };
+    return { id, kind: 'gateway', client: client as AdminClient };
+  };
+  const group = new Group(['gw-1', 'gw-2', 'gw-3'].map(member), (['another', 'silent'] as const).map((how, index) => (
+    { id: `gw-${String(index + 1)}`, kind: 'gateway', address: '127.0.0.1:1', why: '', how }
+  )));
+  await giveRule(group, { verb: 'suspend', queue: 'out', reason: 'r', who: 'ann' });
+  assert.deepEqual(asked, ['gw-3']);
+});
+
 test('no way is told to one whose address nobody knows', () => {
   const printed: string[] = [];
   assert.equal(told({ rules: [], unaware: [{ id: 'gw-2', address: '', why: 'gw-2: not asked' }], local: '' }, contextFor(printed)), NOT_ALL_KNOW);

@@ -78,3 +78,40 @@ test('exits with 1 when fewer copies than configured are left, and with 0 when t
   assert.equal((await run({ copies_missing: 16 }, [], '--force'))[0], 0);
   assert.equal((await run({ mirrors: 2, stuck: 2 }, [], '--force'))[0], 1, 'what is needed is still there');
 });
+
+test('answers a program in one object a line, without progress', async () => {
+  const { store, ...rest } = DONE;
+  assert.deepEqual(await run({ mirrors: 2, stuck: 2 }, ['gw-2'], '--json'), [1, [
+    JSON.stringify({ gateway: 'gw-1', store, ...rest, mirrors: 2, stuck: 2 }),
+    '{"partial":true,"member":"gw-2","kind":"gateway","address":"127.0.0.1:1","error":"connection refused","how":"silent"}',
+    '! twinpost: gw-2 did not answer and may still have mirrors at store-b: ask again before you rely on it',
+  ]]);
+});
+
+test('takes a gateway that knows no such store for one that has nothing there', async (t) => {
+  const members: object[] = [];
+  const servers = ['gw-1', 'gw-2'].map((id) => http.createServer((request, response) => {
+    const isGroup = request.url === '/api/v1/group';
+    const isKnown = id === 'gw-2' && request.url?.includes('store-b') === true;
+    response.writeHead(isGroup || isKnown ? 200 : 404, { 'content-type': 'application/json' });
+    response.end(JSON.stringify(isGroup ? { members: members.map((one) => ({ ...one, self: (one as { id: string }).id === id })) } : isKnown ? DONE : { error: 'no such store' }));
+  }));
+  for (const server of servers) await new Promise<void>((resolve) => { server.listen(0, '127.0.0.1', resolve); });
+  const admins = servers.map((server) => `127.0.0.1:${String((server.address() as AddressInfo).port)}`);
+  admins.forEach((admin, index) => members.push({ id: `gw-${String(index + 1)}`, kind: 'gateway', admin, away: false }));
+  t.after(() => {
+    for (const server of servers) {
+      server.closeAllConnections();
+      server.close();
+    }
+  });
+  const said: string[] = [];
+  let code = -1;
+  const drain = async (store: string): Promise<void> => {
+    await storeDrainCommand(yargs([]), contextFor(said), (given) => { code = given; }).fail((_text, error) => { throw error; })
+      .parseAsync(['drain', store, '--wait', '--reason', 'test', '--from', admins[0] ?? '']);
+  };
+  await drain('store-b');
+  assert.deepEqual([code, said], [0, ['gw-2: nothing is left at store-b']]);
+  await assert.rejects(drain('stoer-b'), /nothing was moved: this group knows no store 'stoer-b'/);
+});
