@@ -29,6 +29,8 @@ export interface OwnershipMutant extends Patch {
 const SEEDS = 800;
 const SET = 'src/recovery/ownership/partition-set.js';
 const HOLDER = 'src/recovery/ownership/holder.js';
+const FOUNDING = 'src/recovery/ownership/founding.js';
+const OUTSIDE = 'src/recovery/ownership/outside-copies.js';
 const RECORDS = 'src/recovery/ownership/possible-records.js';
 const LEASE = 'src/recovery/ownership/link-lease.js';
 const FENCE = 'src/kvs/core/ownership/partition-fence.js';
@@ -99,8 +101,8 @@ export const OWNERSHIP_MUTANTS: readonly OwnershipMutant[] = [
     old: 'return (record?.left ?? NO_MEMBERS).filter(', new: 'return NO_MEMBERS.filter(' },
   { rule: '7', name: 'who founds without knowing the newest record empties what it names', heldBy: STORE_TEST, file: FENCE,
     old: 'this.#told.epoch > knownEpoch', new: 'this.#told.epoch > Infinity' },
-  { rule: '7', name: 'founds on although a newer record is known', heldBy: HOLDER_TEST, file: HOLDER,
-    old: 'if (this.#newest !== this.#foundFor) {', new: 'if (nowMs < 0) {',
+  { rule: '7', name: 'founds on although a newer record is known', heldBy: HOLDER_TEST, file: FOUNDING,
+    old: 'if (newest !== before)\n', new: 'if (newest === null)\n',
     also: [{ file: HOLDER, old: '=== HolderState.FOUNDING) {\n            if (before !== undefined &&', new: '=== HolderState.FOUNDING) {\n            if (nowMs < 0 && before !== undefined &&' }] },
   { rule: '7', name: 'what was founded after a loss fences its members', heldBy: HOLDER_TEST, file: HOLDER,
     old: ' || this.#waitUntilMs !== -Infinity', new: '' },
@@ -162,7 +164,7 @@ export const OWNERSHIP_MUTANTS: readonly OwnershipMutant[] = [
     old: 'row !== source && row.isRecorded && !row.isGone)', new: 'row !== source && row.isRecorded && this.#isUp(row))' },
   { rule: '14', name: 'the next holder empties the copy that had left', heldBy: SET_TEST, file: SET,
     old: 'if (!hasLeft)', new: 'if (row !== undefined)' },
-  { rule: '7', name: 'who is dead, and never began, is all that is waited for', heldBy: HOLDER_TEST, file: HOLDER,
+  { rule: '7', name: 'who is dead, and never began, is all that is waited for', heldBy: HOLDER_TEST, file: FOUNDING,
     old: '(before.line.length === 0 || before.epoch > before.term.number)', new: 'before.epoch > 0' },
   { rule: '14', name: 'who is to be moved leaves one alone beside a holder that has not read all', heldBy: SET_TEST, file: SET,
     old: 'this.isPartial ? Math.min(replicas, 2) : 1', new: '1' },
@@ -199,14 +201,14 @@ export const OWNERSHIP_MUTANTS: readonly OwnershipMutant[] = [
     old: 'if (this.#haveReachableAnswered()) {\n            this.#takeOver', new: 'if (nowMs >= 0) {\n            this.#takeOver' },
   { rule: '15', name: 'a copy of a record that the register lost is out', heldBy: HOLDER_TEST, file: FENCE,
     old: 'return isMemberOf(told.members, storeId, bootId) && !isOfLine(record, told);', new: 'return false;',
-    also: [{ file: HOLDER, old: '|| isEnded(told) || isOfLine(own, told)\n            || this.#isHere(told)) {', new: '|| told.epoch > 0) {' }] },
+    also: [{ file: OUTSIDE, old: '|| isEnded(told) || isOfLine(own, told) || this.#isHere(told))', new: '|| told.epoch > 0)' }] },
   { rule: '15', name: 'a store is filled before it has said what it was told', heldBy: HOLDER_TEST, file: HOLDER,
     old: '...taken, ...stores.all().filter((storeId) => this.#isUnheard(storeId)),', new: '...taken,' },
   { rule: '15', name: 'records are not told', file: PART,
     old: 'const isKept = link.store.tell(', new: 'const isKept = record.epoch > 0 || link.store.tell(' },
   { rule: '16', name: 'a store is filled before its copy is adopted', heldBy: HOLDER_TEST, file: SET,
     old: 'taken.push(each.storeId);', new: 'void each;' },
-  { rule: '16', name: 'a copy that comes back is not adopted', file: HOLDER,
+  { rule: '16', name: 'a copy that comes back is not adopted', file: OUTSIDE,
     old: 'this.#ports.memory.adopt(member);', new: '' },
   { rule: 'G1', name: 'attempts before the commit point', file: PART,
     old: "if (entry.state !== 'ready')\n                continue;", new: "if (entry.state !== 'ready' && entry.state !== 'open')\n                continue;" },
