@@ -9,8 +9,8 @@
  *   a newer record is known                             over: that one is looked at
  *   a copy of its record is back                        over: it is taken, and nothing is given up
  *   the register has moved                              over (holder.ts, which hears of it)
- *   a store has no room, or a copy of a process that    others are asked as before; status names the latter
- *   lives
+ *   a store has no room, or a copy of a process that    others are asked as before; status names the latter,
+ *   lives                                               and asks for a person once that has lasted
  *   a store knows a higher term, or another one         it begins again, above that
  *   no store takes it for a while                       shown as unbegun, and asked for on and on
  *
@@ -62,6 +62,8 @@ export class Founding {
   #founded: RecordedMember[] = [];
   /** Where it was declined, for a process that lives has a copy there. */
   readonly #refusing = new Set<string>();
+  /** Since when it was declined so, and no store has taken it. */
+  #refusedSinceMs = Infinity;
 
   constructor(
     options: HolderOptions, ports: FoundingPorts, base: FoundBase, before: PartitionRecord | undefined,
@@ -77,6 +79,12 @@ export class Founding {
   /** No store has taken it for a while. */
   isUnbegun(nowMs: number): boolean {
     return this.#founded.length === 0 && nowMs - this.#sinceMs >= this.#options.awayAfterMs;
+  }
+
+  /** No store takes it for long, for a process lives that has copies: it is for that one to go on. */
+  isRefusedForLong(nowMs: number): boolean {
+    return this.#refusing.size > 0 && this.#founded.length === 0
+      && nowMs - this.#refusedSinceMs >= this.#options.replaceAfterMs;
   }
 
   /** Stores with a copy of another process that lives. */
@@ -138,12 +146,16 @@ export class Founding {
   onFounded(storeId: string, bootId: string, term: Term): void {
     if (!isSameTerm(term, this.#term)) return;
     this.#refusing.delete(storeId);
+    this.#refusedSinceMs = Infinity;
     if (!isMemberOf(this.#founded, storeId, bootId)) this.#founded.push({ storeId, bootId });
   }
 
   onDeclined(storeId: string, { asked, reason }: DeclinedAnswer, nowMs: number): void {
     if (isSameTerm(asked, this.#term) && !lacksCopy(reason)) this.#begin(nowMs);
-    else if (reason === DECLINED_NO_COPY) this.#refusing.add(storeId);
+    else if (reason === DECLINED_NO_COPY) {
+      this.#refusing.add(storeId);
+      this.#refusedSinceMs = Math.min(this.#refusedSinceMs, nowMs);
+    }
   }
 
   /** In another boot it has forgotten the term. */

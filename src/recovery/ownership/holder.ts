@@ -245,6 +245,7 @@ export class PartitionHolder {
 
   /** What does not answer, for the text that asks for a person, and its order. */
   get away(): Away {
+    if (this.#state === HolderState.FOUNDING) return { cause: AwayCause.HELD, stores: this.refusingStores };
     const unheard = [...this.#unheardStores()].sort();
     if (unheard.length > 0) {
       const isLoss = this.#state === HolderState.ASKING && this.#isLossAtStake;
@@ -256,6 +257,7 @@ export class PartitionHolder {
 
   /** What would be left with these given up: nothing, but for what the stores have that were heard. */
   get wouldBeginEmpty(): boolean {
+    if (this.#state === HolderState.FOUNDING) return false;
     return this.#unheardStores().length === 0 || (this.#set === undefined && !this.#someMemberAnswered());
   }
 
@@ -353,6 +355,9 @@ export class PartitionHolder {
       const isLong = nowMs - this.#rolledBackMs >= this.#options.replaceAfterMs
         && this.#haveReachableAnswered();
       return isLong ? Waiting.COPIES_AWAY : Waiting.STORES;
+    }
+    if (this.#state === HolderState.FOUNDING && this.#founding?.isRefusedForLong(nowMs) === true) {
+      return Waiting.COPIES_AWAY;
     }
     if (this.#state !== HolderState.ASKING) {
       return this.isUnstored(nowMs) ? Waiting.STORES : Waiting.NOTHING;

@@ -9,7 +9,7 @@ import { HolderState } from '../../../../src/recovery/ownership/holder.js';
 import type { CopyPosition } from '../../../../src/recovery/ownership/ports.js';
 import { MemberState } from '../../../../src/recovery/ownership/member.js';
 import { DECLINED_FULL, DECLINED_LOWER, DECLINED_NO_COPY, DECLINED_STALE } from '../../../../src/protocol/reasons.js';
-import { AwayCause, Waiting } from '../../../../src/recovery/ownership/waiting.js';
+import { AwayCause, Waiting, awayText } from '../../../../src/recovery/ownership/waiting.js';
 import { AT, OLDER, OTHER, SELF, Stage, foundingAfterGiveUp, members, recordOf } from './holder-stage.js';
 
 describe('founding', () => {
@@ -483,6 +483,32 @@ test('a store that declines to begin it, for a process that lives has a copy the
   assert.deepEqual([stage.state, stage.holder.refusingStores], [HolderState.FOUNDING, ['c']]);
   stage.holder.onFounded('c', 'b1', term);
   assert.deepEqual(stage.holder.refusingStores, []);
+});
+
+test('a person is asked once that lasts, and told which process to let go on: no order helps, nor does the alarm end by itself', () => {
+  const stage = foundingAfterGiveUp();
+  const decline = (): void => {
+    const term = stage.founds.at(-1)?.term ?? assert.fail('it is founded');
+    stage.holder.onDeclined('c', 'b1', { asked: term, term, reason: DECLINED_NO_COPY, told: undefined }, stage.nowMs);
+  };
+  stage.tick();
+  const beganMs = stage.nowMs;
+  const pass = (untilMs: number): void => {
+    do {
+      decline();
+      stage.answerRead('r1', recordOf(4, OTHER, 'a', 'b'));
+    } while (stage.nowMs < beganMs + untilMs);
+  };
+  pass(2500);
+  assert.deepEqual([stage.state, stage.holder.waitsFor(stage.nowMs)], [HolderState.FOUNDING, Waiting.STORES]);
+  pass(4000);
+  assert.equal(stage.holder.waitsFor(stage.nowMs), Waiting.COPIES_AWAY);
+  assert.deepEqual(stage.holder.away, { cause: AwayCause.HELD, stores: ['c'] });
+  assert.match(awayText(stage.holder.away, stage.holder.lastHolder), /a process that lives has a copy at c\. That process must not be restarted: .* The register names g2 \(incarnation 1\)\.$/);
+  assert.equal(stage.holder.wouldBeginEmpty, false);
+  for (const order of [[], ['c'], ['a', 'b']]) assert.equal(stage.holder.awaitsOrder(order, stage.nowMs) || stage.holder.giveUp(order, stage.nowMs), false);
+  stage.holder.onFounded('c', 'b1', stage.founds.at(-1)?.term ?? assert.fail('it is founded'));
+  assert.equal(stage.holder.waitsFor(stage.nowMs), Waiting.NOTHING);
 });
 
 /** All of its copies are gone, and it is founded anew at a and b. */
