@@ -537,7 +537,8 @@ export class PartitionHolder {
       this.#lose(nowMs, `fenced at ${storeId} by term ${String(answer.term.number)}`);
       return;
     }
-    if (row !== undefined) this.#set?.onUnfit(row, refusedBy(answer), nowMs);
+    if (row !== undefined && answer.reason === DECLINED_NO_COPY) this.#set?.onNoCopy(row, nowMs);
+    else if (row !== undefined) this.#set?.onUnfit(row, refusedBy(answer), nowMs);
     if (counts) this.#mustRead = true;
     if (row === undefined && counts && answer.reason === DECLINED_OTHER_NONCE) {
       this.#lose(nowMs, `${storeId} knows another term of this number: the register was rolled back`);
@@ -557,6 +558,8 @@ export class PartitionHolder {
     const record = this.#record;
     if (record === undefined || term.number <= record.term.number) return;
     const row = this.#set?.rowOf(storeId, bootId);
+    // It knows a record of ours above that term, which it would refuse since: the fence is taken back there.
+    if (row !== undefined && row.toldEpoch >= term.number) return;
     if (row === undefined ? isMemberOf(record.members, storeId, bootId) : row.isRecorded) {
       this.#lose(nowMs, `fenced at ${storeId} by term ${String(term.number)}`);
     } else if (row !== undefined) {

@@ -123,7 +123,7 @@ describe('a store that refuses to be filled by a term that is in no record', () 
     assert.equal(stage.told.includes('c 41'), false, 'it may not have been made');
     assert.deepEqual(stage.apply('r3').members, members('a'));
     assert.equal(stage.told.includes('c 41'), true);
-    stage.holder.set?.onTold('c', 'b1', 41);
+    stage.holder.set?.onTold('c', 'b1', 41, 0);
     stage.tick();
     assert.deepEqual(stage.fills, ['c'], 'a fill that was refused rests for a second');
     stage.tick(100);
@@ -949,6 +949,16 @@ describe('a PARTIAL holder', () => {
     assert.equal(stage.holder.giveUp(['a'], stage.nowMs), true);
     assert.equal(stage.state, HolderState.FOUNDING);
   });
+});
+
+test('a fence that a member is told to have taken back is no fence, however late its notice comes', () => {
+  const stage = new Stage();
+  stage.hold();
+  stage.holder.set?.onTold('a', 'b1', 9, stage.nowMs);
+  stage.holder.onFenceNotice('a', 'b1', { number: 9, nonce: 5 }, stage.nowMs);
+  assert.deepEqual([stage.state, stage.row('a')?.state], [HolderState.HOLDER, MemberState.IN_STEP]);
+  stage.holder.onFenceNotice('a', 'b1', { number: 10, nonce: 5 }, stage.nowMs);
+  assert.equal(stage.state, HolderState.LOST);
 });
 
 describe('a member that a founding has emptied, whose record never came to be', () => {
