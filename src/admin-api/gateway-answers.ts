@@ -64,7 +64,7 @@ const waitingPartitionAnswer = z.object({
   copies: list(name),
   /** Of "copies away": the order makes it begin empty. Else it goes on by what the other stores know. */
   begins_empty: z.boolean(),
-  /** Of "copies away" it ends with the order of `twinpost rescue`. */
+  /** Of "copies away" it ends with the order of `twinpost rescue`, unless a process that lives has it. */
   why: text,
   /** Of it in memory here: there may be no other copy. Releases before do not tell it. */
   messages: z.int().exactOptional(),

@@ -22,6 +22,7 @@ import type { Argv, Options } from 'yargs';
 import type { StatusAnswer, UntoldEndsAnswer, WaitingPartitionAnswer } from '../admin-api/gateway-answers.js';
 import type { RescueAnswer, RescueOrder } from '../admin-api/orders.js';
 import type { GatewayConfig } from '../config/types.js';
+import { RESCUE_ORDER } from '../recovery/ownership/waiting.js';
 import { NoAnswer } from './admin-client.js';
 import type { AdminClient } from './admin-client.js';
 import { gatewayFile } from './config-file.js';
@@ -174,7 +175,7 @@ interface Meant {
   readonly partitions: readonly WaitingPartitionAnswer[];
   /** Partitions that wait for some copies, and are not named in status: it may be about them. */
   readonly unnamed: number;
-  /** All that wait for copies, as far as status names them. */
+  /** All that wait for copies, and an order is for, as far as status names them. */
   readonly away: readonly WaitingPartitionAnswer[];
   /** What it has in memory, and waits for something else. */
   readonly held: readonly WaitingPartitionAnswer[];
@@ -184,11 +185,13 @@ interface Meant {
 function meantAt(
   { gateway, waiting, waiting_for: counts, ends_untold: ends }: StatusAnswer, stores: readonly string[],
 ): Meant {
-  const away = waiting.filter((one) => one.waits_for === COPIES_AWAY);
+  const all = waiting.filter((one) => one.waits_for === COPIES_AWAY);
+  // What a living process has waits for that one, and for no order.
+  const away = all.filter((one) => one.why.includes(RESCUE_ORDER));
   return {
     gateway, away, partitions: away.filter((one) => isMeant(one, stores)),
     held: waiting.filter((one) => one.waits_for !== COPIES_AWAY && (one.messages ?? 0) > 0),
-    unnamed: Math.max(0, counts.copies_away - away.length),
+    unnamed: Math.max(0, counts.copies_away - all.length),
     ends: ends.filter((one) => one.stores.every((store) => stores.includes(store))),
   };
 }

@@ -118,6 +118,11 @@ describe('copies that are given up', () => {
     const refusing = group.stores.filter((store) => store !== first).map(({ id }) => id).sort().join(', ');
     assert.equal(at('gw-2')?.why, `it was to begin anew, and does not: a process that lives has a copy at ${refusing}. That process must not be restarted: `
       + 'let it reach the register and the stores, and it goes on by itself. The register names gw-1 (incarnation 1).');
+    const said = group.log.count('a partition waits for a person');
+    group.until(() => at('gw-2')?.waitsFor === 'copies away', 'the alarm', 60_000);
+    assert.deepEqual([at('gw-2')?.copies, at('gw-2')?.beginsEmpty, holdings.giveUp([]), holdings.giveUp(refusing.split(', '))],
+      [refusing.split(', '), false, [], []], 'no order helps');
+    group.until(() => group.log.count('a partition waits for a person') > said, 'who reads only the log is told', 5000);
     owner.mend();
     untilHeldBy(pair, 'gw-1', 2, 60_000);
     assert.equal(partitionAt(pair, 'gw-1')?.length, LETTERS);

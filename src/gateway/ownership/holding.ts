@@ -333,7 +333,7 @@ export class Holding implements RegisterSink {
     const cleared = this.#cleared.get(store.storeId);
     if (cleared?.bootId === store.bootId) cleared.isTold = isKept;
     const { record, set } = this.holder;
-    if (isKept) set?.onTold(store.storeId, store.bootId, epoch);
+    if (isKept) set?.onTold(store.storeId, store.bootId, epoch, this.#nowMs);
     // It knows of another record: of which?
     else if (set !== undefined && record !== undefined) this.#ask(store.storeId, record.holder);
   }
@@ -534,8 +534,9 @@ export class Holding implements RegisterSink {
     const store = mirrors.storeOf(member.storeId);
     if (store?.isUp !== true) return;
     // The boot that was to be told is gone with all that it knew.
-    if (store.bootId !== member.bootId) this.holder.set?.onTold(member.storeId, member.bootId, record.epoch);
-    else {
+    if (store.bootId !== member.bootId) {
+      this.holder.set?.onTold(member.storeId, member.bootId, record.epoch, this.#nowMs);
+    } else {
       store.request(TELL, encodeTell(packer, { partition: this.name, record, isOut }), [], 0);
       mirrors.askFlush();
     }

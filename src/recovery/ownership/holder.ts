@@ -27,8 +27,8 @@
  *                  every copy gone / forget (12) ─► LOST ─ tick ─► ASKING
  *   any that holds ─ fenced where a change under way may add a member / neither right nor commits until the
  *                  register has said who holds it ─► the same, or LOST
- *   ASKING, FENCING, READING whose source is away ─ a person gives copies up (16) ─► FOUNDING, or CLAIMING
- *                  with those that are left
+ *   ASKING, FENCING ─ a person gives copies up (16) ─► FOUNDING
+ *   READING      ─ so, its source being away ─► FOUNDING, or CLAIMING with a copy that had left and is back
  *
  *   state         what is waited for                                 right to deliver
  *   IDLE          news of the register, or the time to look again    no
@@ -52,22 +52,25 @@
  * earlier. Time comes in by tick(); nothing here waits for a promise.
  */
 import { invariant } from '../../base/invariant.js';
-import { GAVE_UP_MAX, LINE_MAX, MEMBERS_MAX } from '../../protocol/fields.js';
+import { GAVE_UP_MAX, MEMBERS_MAX } from '../../protocol/fields.js';
 import type {
   GivenUpCopy, HolderId, PartitionRecord, PastTerm, RecordedMember, Term,
 } from '../../protocol/partition-record.js';
 import {
   NO_TERM, bareMember, holderKey, isEnded, isMemberOf, isOfLine, isSameHolder, isSameSet, isSameTerm,
-  lineAfter, lineWith, nobody,
+  lineAfter, nobody,
 } from '../../protocol/partition-record.js';
 import {
-  DECLINED_FULL, DECLINED_LOWER, DECLINED_NO_COPY, DECLINED_OTHER_NONCE, DECLINED_STALE,
+  DECLINED_LOWER, DECLINED_NO_COPY, DECLINED_OTHER_NONCE, DECLINED_STALE,
 } from '../../protocol/reasons.js';
+import type { FoundBase } from './founding.js';
+import { Founding, isFoundedApart, lacksCopy } from './founding.js';
 import type { PartitionMember } from './member.js';
 import { MEMBER_STATE_NAMES, MemberState } from './member.js';
+import { OutsideCopies } from './outside-copies.js';
 import { PartitionSet } from './partition-set.js';
 import type {
-  AskAnswer, CopyPosition, DeclinedAnswer, FencedAnswer, HolderOptions, HolderPorts, MemberPorts, Stamped,
+  AskAnswer, DeclinedAnswer, FencedAnswer, HolderOptions, HolderPorts, MemberPorts, Stamped,
 } from './ports.js';
 import { Question, RegisterTalk } from './register-talk.js';
 import type { Away, WaitingValue } from './waiting.js';
@@ -97,7 +100,7 @@ const VALID: readonly (readonly number[])[] = [
   [S.IDLE, S.FOUNDING, S.CLAIMING, S.FENCING],
   [S.ASKING, S.CLAIMING],
   [S.ASKING, S.FENCING, S.WAITING_OUT, S.HOLDER],
-  [S.WAITING_OUT, S.CLAIMING, S.FOUNDING, S.LOST],
+  [S.WAITING_OUT, S.FOUNDING, S.LOST],
   [S.FENCING, S.READING, S.HOLDER, S.LOST],
   [S.HOLDER, S.HANDING_BACK, S.CLAIMING, S.FOUNDING, S.LOST],
   [S.HANDING_BACK, S.LOST],
@@ -107,16 +110,6 @@ const VALID: readonly (readonly number[])[] = [
 
 export function isValidHolderTransition(from: number, to: number): boolean {
   return VALID[from]?.includes(to) ?? false;
-}
-
-/** What a founding starts from. */
-interface FoundBase {
-  readonly isLoss: boolean;
-  readonly gaveUp: readonly GivenUpCopy[];
-  /** Copies that there may still be. */
-  readonly left: readonly RecordedMember[];
-  readonly line: readonly PastTerm[];
-  readonly unlessSessionOf: HolderId | undefined;
 }
 
 /** A change that makes this process holder, until the revision moves. */
@@ -137,11 +130,6 @@ interface Answer extends AskAnswer {
   readonly atMs: number;
   /** Its holder's lease there has run out, or was not renewed since the answer before. */
   readonly isRunningOut: boolean;
-}
-
-/** A copy of a record that was undone. */
-interface ForgottenCopy extends GivenUpCopy {
-  readonly term: Term;
 }
 
 interface Fenced {
@@ -198,14 +186,7 @@ export class PartitionHolder {
   #provenDead: HolderId | undefined;
   #fenced: Fenced[] = [];
   #waitUntilMs = -Infinity;
-  #founded: RecordedMember[] = [];
-  /** Where the first term was declined, for a process that lives has a copy there. */
-  readonly #refusing = new Set<string>();
-  #foundTerm: Term = NO_TERM;
-  #foundBase: FoundBase | undefined;
-  #foundAskedMs = -Infinity;
-  /** The newest record known when founding began. */
-  #foundFor: PartitionRecord | undefined;
+  #founding: Founding | undefined;
   #set: PartitionSet | undefined;
   #hasRules = false;
   /** The change under way, of members or to the owner. */
@@ -230,18 +211,13 @@ export class PartitionHolder {
   #giveAgainMs = -Infinity;
   /** A term once left is never entered again. */
   #leftTerm: Term = NO_TERM;
-  readonly #adopting = new Set<string>();
-  /** Copies that were given up and may leave the record: adopted, or gone. */
-  #adopted: RecordedMember[] = [];
-  /** Copies of records that the register had lost when ours was made: taken in like those given up. */
-  #forgotten: ForgottenCopy[] = [];
-  /** Such records all mail of which is here: to stand in our line, so that their copies go. */
-  #undone: PastTerm[] = [];
+  readonly #outside: OutsideCopies;
 
   constructor(options: HolderOptions, ports: HolderPorts) {
     this.#options = options;
     this.#ports = ports;
     this.#talk = new RegisterTalk(options.changeTimeoutMs, options.retryMs);
+    this.#outside = new OutsideCopies(ports, (event) => { this.#trace(event); });
   }
 
   get state(): HolderStateValue {
@@ -262,8 +238,14 @@ export class PartitionHolder {
     return (this.#record ?? this.#newest)?.members ?? NO_MEMBERS;
   }
 
+  /** Of members: those whose copies may still be. */
+  get #counting(): readonly RecordedMember[] {
+    return this.members.filter((member) => !this.#isGone(member));
+  }
+
   /** What does not answer, for the text that asks for a person, and its order. */
   get away(): Away {
+    if (this.#state === HolderState.FOUNDING) return { cause: AwayCause.HELD, stores: this.refusingStores };
     const unheard = [...this.#unheardStores()].sort();
     if (unheard.length > 0) {
       const isLoss = this.#state === HolderState.ASKING && this.#isLossAtStake;
@@ -275,21 +257,19 @@ export class PartitionHolder {
 
   /** What would be left with these given up: nothing, but for what the stores have that were heard. */
   get wouldBeginEmpty(): boolean {
+    if (this.#state === HolderState.FOUNDING) return false;
     return this.#unheardStores().length === 0 || (this.#set === undefined && !this.#someMemberAnswered());
   }
 
   /** Held in the memory of this process, or about to begin, and for a while no store takes it. */
   isUnstored(nowMs: number): boolean {
-    const { awayAfterMs } = this.#options;
-    if (this.#state === HolderState.FOUNDING) {
-      return this.#founded.length === 0 && nowMs - this.#enteredMs >= awayAfterMs;
-    }
-    return this.#set !== undefined && nowMs - this.#unstoredSinceMs >= awayAfterMs;
+    if (this.#state === HolderState.FOUNDING) return this.#founding?.isUnbegun(nowMs) === true;
+    return this.#set !== undefined && nowMs - this.#unstoredSinceMs >= this.#options.awayAfterMs;
   }
 
   /** Of FOUNDING: stores with a copy of another process that lives. */
   get refusingStores(): readonly string[] {
-    return [...this.#refusing].sort();
+    return this.#founding?.refusingStores ?? [];
   }
 
   /** Stores of members that are not up in the boot that counts. */
@@ -302,7 +282,7 @@ export class PartitionHolder {
    * members have none goes on when one that left is back.
    */
   #awaited(): readonly RecordedMember[] {
-    const members = this.members.filter((member) => !this.#isGone(member));
+    const members = this.#counting;
     if (members.length > 0 || this.#set === undefined) return members;
     return this.#set.spared.filter((copy) => !this.#isUp(copy));
   }
@@ -375,6 +355,9 @@ export class PartitionHolder {
       const isLong = nowMs - this.#rolledBackMs >= this.#options.replaceAfterMs
         && this.#haveReachableAnswered();
       return isLong ? Waiting.COPIES_AWAY : Waiting.STORES;
+    }
+    if (this.#state === HolderState.FOUNDING && this.#founding?.isRefusedForLong(nowMs) === true) {
+      return Waiting.COPIES_AWAY;
     }
     if (this.#state !== HolderState.ASKING) {
       return this.isUnstored(nowMs) ? Waiting.STORES : Waiting.NOTHING;
@@ -463,7 +446,7 @@ export class PartitionHolder {
     this.#set?.onLinkUp(storeId, bootId, nowMs);
     this.#fenced = this.#fenced.filter((each) => each.member.storeId !== storeId
       || each.member.bootId === bootId);
-    this.#founded = this.#founded.filter((each) => each.storeId !== storeId || each.bootId === bootId);
+    this.#founding?.onLinkUp(storeId, bootId);
     if (this.#state === HolderState.FENCING || this.#state === HolderState.WAITING_OUT) this.#fenceAll(nowMs);
     if (this.#state === HolderState.ASKING) this.#askedMs = -Infinity;
   }
@@ -471,7 +454,7 @@ export class PartitionHolder {
   onLinkDown(storeId: string, nowMs: number): void {
     this.#set?.onLinkDown(storeId, nowMs);
     this.#answers.delete(storeId);
-    for (const key of this.#adopting) if (key.startsWith(`${storeId}/`)) this.#adopting.delete(key);
+    this.#outside.onLinkDown(storeId);
     this.#fenced = this.#fenced.filter((each) => each.member.storeId !== storeId);
     if (this.#state === HolderState.WAITING_OUT && this.#fenced.length === 0
       && this.#waitUntilMs === -Infinity) {
@@ -532,9 +515,7 @@ export class PartitionHolder {
   }
 
   onFounded(storeId: string, bootId: string, term: Term): void {
-    if (this.#state !== HolderState.FOUNDING || !isSameTerm(term, this.#foundTerm)) return;
-    this.#refusing.delete(storeId);
-    if (!isMemberOf(this.#founded, storeId, bootId)) this.#founded.push({ storeId, bootId });
+    if (this.#state === HolderState.FOUNDING) this.#founding?.onFounded(storeId, bootId, term);
   }
 
   /** A store declined a request of ours, or told that this partition was fenced there. */
@@ -542,9 +523,7 @@ export class PartitionHolder {
     this.#noteTold(answer.told);
     this.#noteEpoch(answer.term.number);
     if (this.#state === HolderState.FOUNDING) {
-      if (isSameTerm(answer.asked, this.#foundTerm) && !lacksCopy(answer.reason)) {
-        this.#beginFounding(nowMs);
-      } else if (answer.reason === DECLINED_NO_COPY) this.#refusing.add(storeId);
+      this.#founding?.onDeclined(storeId, answer, nowMs);
       return;
     }
     if (this.#record === undefined || !isSameTerm(answer.asked, this.#record.term)) return;
@@ -558,7 +537,8 @@ export class PartitionHolder {
       this.#lose(nowMs, `fenced at ${storeId} by term ${String(answer.term.number)}`);
       return;
     }
-    if (row !== undefined) this.#set?.onUnfit(row, refusedBy(answer), nowMs);
+    if (row !== undefined && answer.reason === DECLINED_NO_COPY) this.#set?.onNoCopy(row, nowMs);
+    else if (row !== undefined) this.#set?.onUnfit(row, refusedBy(answer), nowMs);
     if (counts) this.#mustRead = true;
     if (row === undefined && counts && answer.reason === DECLINED_OTHER_NONCE) {
       this.#lose(nowMs, `${storeId} knows another term of this number: the register was rolled back`);
@@ -578,6 +558,8 @@ export class PartitionHolder {
     const record = this.#record;
     if (record === undefined || term.number <= record.term.number) return;
     const row = this.#set?.rowOf(storeId, bootId);
+    // It knows a record of ours above that term, which it would refuse since: the fence is taken back there.
+    if (row !== undefined && row.toldEpoch >= term.number) return;
     if (row === undefined ? isMemberOf(record.members, storeId, bootId) : row.isRecorded) {
       this.#lose(nowMs, `fenced at ${storeId} by term ${String(term.number)}`);
     } else if (row !== undefined) {
@@ -621,7 +603,7 @@ export class PartitionHolder {
     const gaveUp = this.#record?.gaveUp ?? NO_GIVEN;
     const epoch = gaveUp.find((each) => isMemberOf([member], each.storeId, each.bootId))?.epoch;
     if (this.#set === undefined || epoch === undefined) return;
-    for (const each of gaveUp) if (each.epoch === epoch) this.#noteOut(each);
+    for (const each of gaveUp) if (each.epoch === epoch) this.#outside.noteOut(each);
     this.tick(nowMs);
   }
 
@@ -629,7 +611,7 @@ export class PartitionHolder {
   onGivenUpGone(member: RecordedMember, nowMs: number): void {
     const isGivenUp = isMemberOf(this.#record?.gaveUp ?? NO_GIVEN, member.storeId, member.bootId);
     if (this.#set === undefined || !isGivenUp) return;
-    this.#noteOut(member);
+    this.#outside.noteOut(member);
     this.tick(nowMs);
   }
 
@@ -708,45 +690,57 @@ export class PartitionHolder {
     this.#set?.relocate(storeId, isStopping);
   }
 
-  /**
-   * An order to give these stores up is for it; one that names none is for what only a process had in memory,
-   * which nobody gives up by naming stores.
-   */
+  /** It waits for a person, and an order that gives these stores up is for it. */
   awaitsOrder(storeIds: readonly string[], nowMs: number): boolean {
-    if (this.waitsFor(nowMs) !== Waiting.COPIES_AWAY) return false;
-    const { stores } = this.away;
-    return (storeIds.length === 0) === (stores.length === 0)
-      && stores.every((store) => storeIds.includes(store));
+    return this.waitsFor(nowMs) === Waiting.COPIES_AWAY && this.#mayGiveUp(storeIds, nowMs);
   }
 
   /**
-   * THE ONE ORDER of a person (16): false when nothing waits for it, or one of these copies can be reached.
+   * May it go on without what these stores have? They are all that is away; who names none means what only a
+   * process had in memory, which nobody gives up by naming stores.
+   *
+   *   it waits in                      the order names                     it goes on
+   *   ASKING for stores that must      each that has said nothing          as if they knew nothing
+   *   answer
+   *   HOLDER that may not write its    likewise                            by writing it
+   *   record again
+   *   ASKING, FENCING, IDLE            stores of all copies that count     with FOUNDING
+   *   READING whose source is away     likewise; when all of these are     with FOUNDING, or from a copy that
+   *                                    gone, of those that had left        had left and is back
+   *   the same, all copies gone        none                                with FOUNDING, unless the process
+   *                                                                        that had it has a session
    */
-  giveUp(storeIds: readonly string[], nowMs: number): boolean {
+  #mayGiveUp(storeIds: readonly string[], nowMs: number): boolean {
     // Who waits for a change says so first, and goes on as it was (13).
-    if (this.#state === HolderState.HANDING_BACK) return false;
-    const isWaiting = this.#state === HolderState.FENCING || this.#state === HolderState.ASKING
-      || this.#state === HolderState.IDLE || this.#isReadingInVain(nowMs) || this.#isRewriteHeldUp(nowMs);
-    if (!isWaiting || this.#stamped === undefined) return false;
-    if (this.#state === HolderState.ASKING && !this.#haveReachableAnswered()) return false;
-    const unheard = this.#unheardStores();
-    if (unheard.length > 0) return this.#goOnWithout(unheard, storeIds, nowMs);
+    if (this.#state === HolderState.HANDING_BACK || this.#stamped === undefined) return false;
+    const isWaiting = this.#state === HolderState.FENCING || this.#state === HolderState.IDLE
+      || (this.#state === HolderState.ASKING && this.#haveReachableAnswered())
+      || this.#isReadingInVain(nowMs) || this.#isRewriteHeldUp(nowMs);
+    const { stores } = this.away;
+    const isMeant = (storeIds.length === 0) === (stores.length === 0)
+      && stores.every((store) => storeIds.includes(store));
+    if (!isWaiting || !isMeant) return false;
+    if (this.#unheardStores().length > 0) return this.#ports.stores.areAllKnown();
+    return (this.#record ?? this.#newest) !== undefined && !this.#counting.some((each) => this.#isUp(each));
+  }
+
+  /** THE ONE ORDER of a person (16): false when it is not for this one, or one of these copies answers. */
+  giveUp(storeIds: readonly string[], nowMs: number): boolean {
     const record = this.#record ?? this.#newest;
-    if (record === undefined) return false;
-    const awaited = this.#awaited();
-    if (awaited.length > 0 && !awaited.some(({ storeId }) => storeIds.includes(storeId))) return false;
-    const counting = this.members.filter((member) => !this.#isGone(member));
-    const given = counting.filter(({ storeId }) => storeIds.includes(storeId));
-    if (given.some((each) => this.#isUp(each))) return false;
-    const members = counting.filter(({ storeId }) => !storeIds.includes(storeId));
-    // With the last member goes what it alone had: a copy that left has the rest.
-    const spared = members.length > 0 ? NO_MEMBERS : this.#spared(record);
+    if (!this.#mayGiveUp(storeIds, nowMs)) return false;
+    const unheard = this.#unheardStores();
+    if (unheard.length > 0 || record === undefined) {
+      this.#goOnWithout(unheard, nowMs);
+      return true;
+    }
+    const given = this.#counting;
+    // With these goes what they alone had: a copy that left has the rest.
+    const spared = this.#spared(record);
     // What only the record names is of an older history: it is not read, but taken in.
     const read = this.#set === undefined ? NO_MEMBERS : spared.filter((each) => this.#isUp(each));
-    const rest = [...members, ...read].map(bareMember);
     const added = [...this.#asGivenUp(spared.filter((each) => !read.includes(each))),
       ...given.map(({ storeId, bootId }) => ({ storeId, bootId, epoch: record.epoch }))];
-    this.#goOnFrom(record, rest, added, counting.length === 0, nowMs);
+    this.#goOnFrom(record, read.map(bareMember), added, given.length === 0, nowMs);
     return true;
   }
 
@@ -776,12 +770,10 @@ export class PartitionHolder {
   }
 
   /** What these stores may know is given up: a loss, or what others were told, is believed without them. */
-  #goOnWithout(unheard: readonly string[], storeIds: readonly string[], nowMs: number): boolean {
-    if (!this.#ports.stores.areAllKnown() || unheard.some((each) => !storeIds.includes(each))) return false;
+  #goOnWithout(unheard: readonly string[], nowMs: number): void {
     for (const storeId of unheard) this.#notAwaited.add(storeId);
     // Who holds it writes its record again at the next tick.
     if (this.#state === HolderState.ASKING) this.#consider(nowMs);
-    return true;
   }
 
   // ── time ────────────────────────────────────────────────────────────────────────────────────────
@@ -1103,9 +1095,9 @@ export class PartitionHolder {
   }
 
   #takeOver(record: PartitionRecord, nowMs: number, why: string): void {
-    const epoch = this.#nextEpoch();
-    const claimed = { ...record, epoch, term: { number: epoch, nonce: this.#ports.nonce() },
-      holder: this.#options.self, line: lineAfter(record) };
+    const term = this.#nextTerm();
+    const claimed = { ...record, epoch: term.number, term, holder: this.#options.self,
+      line: lineAfter(record) };
     const claim = { record: claimed, isFounding: false, isLoss: false, mustWaitOut: false };
     this.#claimFor({ ...claim, unlessSessionOf: undefined }, nowMs, why);
   }
@@ -1233,66 +1225,31 @@ export class PartitionHolder {
   #found(base: FoundBase, nowMs: number): void {
     if (this.#record !== undefined) this.#leftTerm = this.#record.term;
     this.#record = undefined;
-    this.#foundBase = base;
-    this.#foundFor = this.#newest;
     this.#enter(HolderState.FOUNDING, nowMs, base.isLoss ? 'every copy is lost' : 'a new partition');
-    this.#beginFounding(nowMs);
-  }
-
-  #beginFounding(nowMs: number): void {
-    const number = this.#nextEpoch();
-    this.#foundTerm = { number, nonce: this.#ports.nonce() };
-    this.#founded = [];
-    this.#refusing.clear();
-    this.#foundAskedMs = -Infinity;
-    this.#enteredMs = nowMs;
+    const { members, stores } = this.#ports;
+    const ports = {
+      members, stores, nextTerm: () => this.#nextTerm(),
+      isUp: (copy: RecordedMember) => this.#isUp(copy), isGone: (copy: RecordedMember) => this.#isGone(copy),
+    };
+    this.#founding = new Founding(this.#options, ports, base, this.#newest, nowMs);
   }
 
   #goOnFounding(nowMs: number): void {
-    const base = this.#foundBase;
-    if (base === undefined) return;
-    if (this.#newest !== this.#foundFor) {
-      this.#enter(HolderState.ASKING, nowMs, 'a newer record is known');
+    const founding = this.#founding;
+    if (founding === undefined) return;
+    const over = founding.overFor(this.#newest);
+    if (over !== '') {
+      this.#enter(HolderState.ASKING, nowMs, over);
       return;
     }
-    const before = this.#foundFor;
-    if (before !== undefined && !isEnded(before)
-      && before.members.some((each) => this.#isUp(each) && !this.#isGone(each))) {
-      this.#enter(HolderState.ASKING, nowMs, 'a copy is back before it was given up');
+    const record = founding.record(this.#options.self, nowMs);
+    if (record === undefined) {
+      founding.ask(this.#answers, nowMs);
       return;
     }
-    const { replicas, foundWaitMs, retryMs } = this.#options;
-    const isLate = nowMs - this.#enteredMs >= foundWaitMs;
-    if (this.#founded.length >= replicas || (isLate && this.#founded.length > 0)) {
-      const record = {
-        epoch: this.#foundTerm.number, term: this.#foundTerm, holder: this.#options.self,
-          members: this.#founded, gaveUp: base.gaveUp,
-          left: base.left.filter((each) => !isMemberOf(this.#founded, each.storeId, each.bootId)),
-          line: base.line,
-      };
-      // Who is proven dead may have been named, and never have begun: then leases of the one before may run.
-      const hasBegun = before !== undefined
-        && (before.line.length === 0 || before.epoch > before.term.number);
-      const mustWaitOut = base.isLoss && (this.#provenDead === undefined || !hasBegun);
-      const { isLoss, unlessSessionOf } = base;
-      this.#claimFor({ record, isFounding: true, isLoss, mustWaitOut, unlessSessionOf }, nowMs, 'founded');
-      return;
-    }
-    if (nowMs - this.#foundAskedMs < retryMs) return;
-    this.#foundAskedMs = nowMs;
-    // A copy that was given up is not founded over. Its store in another boot has none.
-    const taken = base.gaveUp.filter((each) => this.#isUp(each)).map(({ storeId }) => storeId);
-    // Nor is one that nobody knew of when the record was made which this one follows (15).
-    const founded = { term: this.#foundTerm, line: base.line };
-    for (const [storeId, { told }] of this.#answers) {
-      if (told !== undefined && !isEnded(told) && !isOfLine(founded, told)) taken.push(storeId);
-    }
-    for (let i = 0; i < replicas; i++) {
-      const choice = this.#ports.members.chooseStore(taken, '');
-      if (choice === undefined) return;
-      taken.push(choice.storeId);
-      this.#ports.stores.found(choice.storeId, choice.bootId, this.#foundTerm, before?.epoch ?? 0);
-    }
+    const { isLoss, unlessSessionOf } = founding.base;
+    const mustWaitOut = founding.mustWaitOut(this.#provenDead !== undefined);
+    this.#claimFor({ record, isFounding: true, isLoss, mustWaitOut, unlessSessionOf }, nowMs, 'founded');
   }
 
   #enterFounded(claim: Claim, nowMs: number): void {
@@ -1332,7 +1289,9 @@ export class PartitionHolder {
     this.#unstoredSinceMs = isStored ? Infinity : Math.min(this.#unstoredSinceMs, nowMs);
     const isQuiet = this.#state === HolderState.HANDING_BACK && this.#isQuiet && !this.#isUnknown;
     if (isQuiet && this.#areAllHeard(set)) this.#give(set);
-    if (this.#state === HolderState.HOLDER) this.#adoptThoseBack();
+    if (this.#state === HolderState.HOLDER && this.#record !== undefined) {
+      this.#outside.adoptThoseBack(this.#record);
+    }
   }
 
   /**
@@ -1438,14 +1397,14 @@ export class PartitionHolder {
     if (this.#handing !== undefined || owner === undefined || this.#changing !== undefined
       || this.#rolledBackTo !== undefined) return;
     const record = set.records.known;
-    const epoch = this.#nextEpoch();
-    const term = { number: epoch, nonce: this.#ports.nonce() };
+    const term = this.#nextTerm();
     const left = set.strays(record.members, NO_MEMBERS);
     // What has ended names every copy that there may still be: each is to be dropped.
     const copies = owner.incarnation === 0
       ? { members: [...record.members, ...left].slice(0, MEMBERS_MAX), left: NO_MEMBERS }
       : { members: record.members, left };
-    this.#handing = { ...record, epoch, term, holder: owner, line: lineAfter(record), ...copies };
+    const line = lineAfter(record);
+    this.#handing = { ...record, epoch: term.number, term, holder: owner, line, ...copies };
     this.#talk.hurry();
   }
 
@@ -1467,75 +1426,8 @@ export class PartitionHolder {
     this.#goOnAfterAll(nowMs, 'the register does not answer');
   }
 
-  #adoptThoseBack(): void {
-    for (const member of this.#record?.gaveUp ?? NO_GIVEN) {
-      const bootId = this.#ports.stores.bootOf(member.storeId);
-      if (bootId === '' || isMemberOf(this.#adopted, member.storeId, member.bootId)) continue;
-      const key = `${member.storeId}/${member.bootId}`;
-      if (bootId !== member.bootId) {
-        this.#trace(`${key}, which was given up, is gone`);
-        this.#noteOut(member);
-      } else if (!this.#adopting.has(key)) {
-        this.#adopting.add(key);
-        this.#ports.memory.adopt(member);
-      }
-    }
-  }
-
-  /**
-   * A store has been told a record that does not lie in the line of ours: the register was put back, or lost,
-   * and that store was silent when ours was made. What its copies have is taken in, like that of copies that
-   * were given up, before anything is filled there (15).
-   */
   #noteForgotten(told: PartitionRecord | undefined): void {
-    const own = this.#record;
-    if (own === undefined || told === undefined || isEnded(told) || isOfLine(own, told)
-      || this.#isHere(told)) {
-      return;
-    }
-    for (const { storeId, bootId } of told.members) {
-      if (isMemberOf(own.gaveUp, storeId, bootId) || isMemberOf(this.#forgotten, storeId, bootId)) continue;
-      this.#forgotten.push({ storeId, bootId, epoch: told.epoch, term: told.term });
-      this.#trace(`${storeId}/${bootId} may have mail of epoch ${String(told.epoch)}, which was undone`);
-    }
-  }
-
-  /**
-   * A member is compared with us first: in step with all that was read, it has nothing that we have not, nor
-   * have those that counted with it, or before it in its term. Our line says so, and they are told.
-   */
-  #noteUndone(set: PartitionSet): void {
-    if (this.#forgotten.length === 0) return;
-    const isRefilled = ({ storeId, bootId }: ForgottenCopy): boolean =>
-      set.rowOf(storeId, bootId)?.isRefilled === true;
-    this.#forgotten = this.#forgotten.filter((copy) => !isRefilled(copy));
-    if (this.#state !== HolderState.HOLDER) return;
-    for (const copy of this.#forgotten) {
-      const row = set.rowOf(copy.storeId, copy.bootId);
-      if (row?.isRecorded !== true || !row.isInStep || this.#isHere(copy)) continue;
-      this.#undone.push({ term: copy.term, epoch: copy.epoch });
-      this.#trace(`epoch ${String(copy.epoch)}, which was undone, has no mail that is not here`);
-    }
-    this.#forgotten = this.#forgotten.filter((copy) => !this.#isHere(copy));
-  }
-
-  #isHere({ term, epoch }: PastTerm): boolean {
-    return this.#undone.some((each) => isSameTerm(term, each.term) && epoch <= each.epoch);
-  }
-
-  /** As many as a record has room for, of those that no member will tell of. */
-  #takenIn(
-    set: PartitionSet, own: PartitionRecord, members: readonly RecordedMember[],
-  ): readonly GivenUpCopy[] {
-    const awaited = this.#forgotten.filter(({ storeId, bootId }) => {
-      const row = set.rowOf(storeId, bootId);
-      return row?.isPossible === true && row.state !== MemberState.NG;
-    });
-    return this.#forgotten
-      .filter(({ storeId, bootId, epoch }) => !isMemberOf(members, storeId, bootId)
-        && !awaited.some((copy) => copy.epoch === epoch))
-      .slice(0, Math.max(0, GAVE_UP_MAX - own.gaveUp.length))
-      .map(({ storeId, bootId, epoch }) => ({ storeId, bootId, epoch }));
+    if (this.#record !== undefined) this.#outside.noteForgotten(this.#record, told);
   }
 
   /** What nobody has said what it was told, and what is to be taken in, is not emptied. */
@@ -1545,7 +1437,7 @@ export class PartitionHolder {
       ...members,
       chooseStore: (taken, only) => members.chooseStore([
         ...taken, ...stores.all().filter((storeId) => this.#isUnheard(storeId)),
-        ...this.#forgotten.filter((copy) => this.#isUp(copy)).map(({ storeId }) => storeId),
+        ...this.#outside.forgottenStores,
       ], only),
     };
   }
@@ -1563,10 +1455,6 @@ export class PartitionHolder {
       if (stores.bootOf(storeId) === '' || !this.#isUnheard(storeId)) continue;
       stores.ask(storeId, this.#options.self);
     }
-  }
-
-  #noteOut({ storeId, bootId }: RecordedMember): void {
-    if (!isMemberOf(this.#adopted, storeId, bootId)) this.#adopted.push({ storeId, bootId });
   }
 
   /** Fenced, or another holder: stop at once, nobody gets a reply (12). */
@@ -1590,10 +1478,7 @@ export class PartitionHolder {
     this.#secondAwaitedMs = Infinity;
     this.#unstoredSinceMs = Infinity;
     this.#fenced = [];
-    this.#adopting.clear();
-    this.#adopted = [];
-    this.#forgotten = [];
-    this.#undone = [];
+    this.#outside.forget();
     this.#waitUntilMs = -Infinity;
     this.#talk.dropped();
   }
@@ -1679,9 +1564,7 @@ export class PartitionHolder {
   #settle(record: PartitionRecord, nowMs: number): void {
     const before = this.#record?.gaveUp ?? NO_GIVEN;
     this.#record = record;
-    this.#adopted = this.#adopted.filter((each) => isMemberOf(record.gaveUp, each.storeId, each.bootId));
-    this.#forgotten = this.#forgotten.filter((each) => !isMemberOf(record.gaveUp, each.storeId, each.bootId));
-    this.#undone = this.#undone.filter((each) => !isOfLine(record, each));
+    this.#outside.settled(record);
     this.#changing = undefined;
     this.#isUnknown = false;
     if (this.#rolledBackTo !== undefined) this.#trace('the record stands again');
@@ -1765,9 +1648,9 @@ export class PartitionHolder {
       return;
     }
     const target = set.target(nowMs);
-    this.#noteUndone(set);
-    const isWanted = !isSameSet(target, own.members) || this.#adopted.length > 0 || set.isEpochTooLow
-      || set.isLeftOver || this.#undone.length > 0 || this.#takenIn(set, own, target).length > 0;
+    this.#outside.noteUndone(set, this.#state === HolderState.HOLDER);
+    const isWanted = !isSameSet(target, own.members) || set.isEpochTooLow || set.isLeftOver
+      || this.#outside.isChangeWanted(set, own, target);
     if ((isWanted || !set.records.isSettled) && set.records.maySend(target)) {
       this.#changeMembers(set, own, stamped, target, nowMs);
     } else if (!set.records.isSettled || this.#isUnknown) {
@@ -1779,11 +1662,10 @@ export class PartitionHolder {
 
   #changeMembers(set: PartitionSet, own: PartitionRecord, base: Stamped, members: readonly RecordedMember[],
     nowMs: number): void {
-    const open = own.gaveUp.filter((each) => !isMemberOf(this.#adopted, each.storeId, each.bootId));
-    const gaveUp = [...open, ...this.#takenIn(set, own, members)];
-    const left = set.strays(members, this.#adopted)
+    const gaveUp = this.#outside.gaveUpWith(set, own, members);
+    const left = set.strays(members, this.#outside.adopted)
       .filter(({ storeId, bootId }) => !isMemberOf(gaveUp, storeId, bootId));
-    const line = this.#undone.reduce(lineWith, own.line);
+    const line = this.#outside.lineWithUndone(own);
     const record = { ...own, epoch: this.#nextEpoch(), members, gaveUp, left, line };
     // The session of now stands behind an empty record: it was there before anybody could find one.
     const session = this.#ports.session();
@@ -1836,6 +1718,10 @@ export class PartitionHolder {
     return this.#highestEpoch;
   }
 
+  #nextTerm(): Term {
+    return { number: this.#nextEpoch(), nonce: this.#ports.nonce() };
+  }
+
   #enter(to: HolderStateValue, nowMs: number, why: string): void {
     if (to === HolderState.ASKING) {
       this.#answers.clear();
@@ -1874,27 +1760,10 @@ function isNewer(told: PartitionRecord, read: PartitionRecord): boolean {
   return !isSameTerm(told.term, read.term) || (!isEnded(read) && !isSameSet(told.members, read.members));
 }
 
-/**
- * A founding empties a copy before its record is made. When another change came first, and names that copy,
- * it is none: it stands at its beginning, under a term that did not lead to the record.
- */
-function isFoundedApart({ number, term }: CopyPosition, record: PartitionRecord): boolean {
-  const { line } = record;
-  if (number !== 0 || isSameTerm(term, NO_TERM) || isSameTerm(term, record.term)) return false;
-  if (line.some((past) => isSameTerm(past.term, term))) return false;
-  // Of what is older than the line reaches back nothing is known.
-  return line.length < LINE_MAX || term.number > (line.at(-1)?.term.number ?? 0);
-}
-
 /** Who gave up so many of one partition's copies does not wait for the first. */
 function withGivenUp({ gaveUp }: PartitionRecord, added: readonly GivenUpCopy[]): readonly GivenUpCopy[] {
   const before = gaveUp.filter(({ storeId, bootId }) => !isMemberOf(added, storeId, bootId));
   return [...before, ...added].slice(-GAVE_UP_MAX);
-}
-
-/** It has no copy, or can't take one. */
-function lacksCopy(reason: number): boolean {
-  return reason === DECLINED_NO_COPY || reason === DECLINED_FULL;
 }
 
 /** Only a record younger than this can show the store that what it refused by never came to be. */

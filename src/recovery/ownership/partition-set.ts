@@ -22,7 +22,9 @@
  *   all seen in new boots ─► change to no members (7) ─ known ─► others are filled ─► change with them
  *   PARTIAL ─► source stays; who would be dropped for its history stays until two in step are recorded (14)
  *   weak, left, in step again ─► joins again, if no other has taken its place: it is not emptied for that
- *   refused by a term that is in no record ─► change to an epoch above it ─ known ─► told there ─► filled
+ *   refused by a term that is in no record ─► change to an epoch above it ─ known ─► told there ─► filled;
+ *                                   who is recorded by now is compared: it may have kept all, or nothing
+ *   compared, a member has no copy ─► as one that was seen in a new boot
  *
  * onAcked() is on the way of every message: no allocation, a minimum over three or four rows.
  * What is not here: the register's conversation and the life of the partition in this process (holder.ts).
@@ -249,12 +251,30 @@ export class PartitionSet {
     row.enter(MemberState.NG, nowMs);
   }
 
-  onTold(storeId: string, bootId: string, epoch: number): void {
+  /** Asked to take our term as a member, it has nothing to take it for: that copy is surely gone (8). */
+  onNoCopy(row: PartitionMember, nowMs: number): void {
+    if (row.state === MemberState.ALIGNING && row.isPossible) {
+      row.isGone = true;
+      this.#hasGone = true;
+    }
+    this.onUnfit(row, 0, nowMs);
+  }
+
+  onTold(storeId: string, bootId: string, epoch: number, nowMs: number): void {
     const row = this.rowOf(storeId, bootId);
     if (row !== undefined && epoch > row.toldEpoch) row.toldEpoch = epoch;
-    if (row !== undefined && epoch > row.refusedBy) row.refusedBy = 0;
+    if (row !== undefined && row.refusedBy > 0 && epoch > row.refusedBy) this.#noteTakenBack(row, nowMs);
     if (epoch < this.records.known.epoch) return;
     this.#leavers = this.#leavers.filter((leaver) => leaver.storeId !== storeId || leaver.bootId !== bootId);
+  }
+
+  /** It refuses us by that no more. Whoever is no member is filled (tick). */
+  #noteTakenBack(row: PartitionMember, nowMs: number): void {
+    row.refusedBy = 0;
+    if (!row.isPossible || row.state !== MemberState.NG || !this.#isHistoryKnown
+      || !this.#ports.isUp(row.storeId, row.bootId)) return;
+    row.isDiverged = false;
+    this.#align(row, nowMs);
   }
 
   // ── reading (14) ────────────────────────────────────────────────────────────────────────────────
@@ -437,7 +457,8 @@ export class PartitionSet {
   /** A store that we want to fill knows a term that only a record of a higher epoch can take back. */
   get isEpochTooLow(): boolean {
     const { epoch } = this.records.known;
-    return this.#rows.some((row) => row.refusedBy >= epoch && !row.isPossible && !row.isGone);
+    return this.#rows.some((row) => row.refusedBy >= epoch && !row.isGone
+      && (row.isRecorded || !row.isPossible));
   }
 
   /** All that count get every change, and take it. */
@@ -507,7 +528,8 @@ export class PartitionSet {
     if (isDue) {
       this.#toldMs = nowMs;
       for (const row of this.#rows) {
-        const isTold = row.refusedBy > 0 ? !row.isPossible && row.refusedBy < record.epoch
+        const isTold = row.refusedBy > 0
+          ? (row.isRecorded || !row.isPossible) && row.refusedBy < record.epoch
           : row.isFenced && row.state !== MemberState.NG;
         if (isTold && row.toldEpoch < record.epoch) this.#ports.tell(row, record, false);
       }

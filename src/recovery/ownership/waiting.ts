@@ -12,7 +12,7 @@ export const Waiting = {
   LEASE: 2,
   /**
    * Every copy that counts is at stores that do not answer here, or there is none but in a silent process; or
-   * stores that must answer have not, for long.
+   * stores that must answer have not, for long; or, for long, none takes it, for a process lives that has it.
    */
   COPIES_AWAY: 3,
   /**
@@ -36,20 +36,24 @@ export const AwayCause = {
   ALL_GONE: 2,
   /** The register knows less than it should: stores that were not heard may know more. */
   REGISTER_BEHIND: 3,
+  /** A process that lives has copies, and neither the register nor this process hears it. No order helps. */
+  HELD: 4,
 } as const;
 export type AwayCauseValue = (typeof AwayCause)[keyof typeof AwayCause];
 
-/** `stores`: whose answer is waited for. */
+/** `stores`: whose answer is waited for; of HELD, where the copies are. */
 export interface Away {
   readonly cause: AwayCauseValue;
   readonly stores: readonly string[];
 }
 
 /**
- * The one text that asks for a person. It ends with the order, to which status adds the gateway to be asked.
+ * The one text that asks for a person. It ends with the order, if there is one, to which status adds the
+ * gateway to be asked.
  */
 export function awayText(away: Away, { gatewayId, incarnation }: HolderId): string {
   const { cause, stores } = away;
+  if (cause === AwayCause.HELD) return unbegunText(stores, { gatewayId, incarnation });
   if (cause === AwayCause.MEMORY) {
     return `no store has a copy that counts any more; ${gatewayId} (incarnation ${String(incarnation)}) may `
       + 'still have it in memory, and does not answer. If that process lives, let it reach the register and '

@@ -29,6 +29,8 @@ export interface OwnershipMutant extends Patch {
 const SEEDS = 800;
 const SET = 'src/recovery/ownership/partition-set.js';
 const HOLDER = 'src/recovery/ownership/holder.js';
+const FOUNDING = 'src/recovery/ownership/founding.js';
+const OUTSIDE = 'src/recovery/ownership/outside-copies.js';
 const RECORDS = 'src/recovery/ownership/possible-records.js';
 const LEASE = 'src/recovery/ownership/link-lease.js';
 const FENCE = 'src/kvs/core/ownership/partition-fence.js';
@@ -99,9 +101,11 @@ export const OWNERSHIP_MUTANTS: readonly OwnershipMutant[] = [
     old: 'return (record?.left ?? NO_MEMBERS).filter(', new: 'return NO_MEMBERS.filter(' },
   { rule: '7', name: 'who founds without knowing the newest record empties what it names', heldBy: STORE_TEST, file: FENCE,
     old: 'this.#told.epoch > knownEpoch', new: 'this.#told.epoch > Infinity' },
-  { rule: '7', name: 'founds on although a newer record is known', heldBy: HOLDER_TEST, file: HOLDER,
-    old: 'if (this.#newest !== this.#foundFor) {', new: 'if (nowMs < 0) {',
+  { rule: '7', name: 'founds on although a newer record is known', heldBy: HOLDER_TEST, file: FOUNDING,
+    old: 'if (newest !== before)\n', new: 'if (newest === null)\n',
     also: [{ file: HOLDER, old: '=== HolderState.FOUNDING) {\n            if (before !== undefined &&', new: '=== HolderState.FOUNDING) {\n            if (nowMs < 0 && before !== undefined &&' }] },
+  { rule: '7', name: 'nobody is asked when a living process has what is to begin', heldBy: HOLDER_TEST, file: FOUNDING,
+    old: 'nowMs - this.#refusedSinceMs >= this.#options.replaceAfterMs', new: 'nowMs < 0' },
   { rule: '7', name: 'what was founded after a loss fences its members', heldBy: HOLDER_TEST, file: HOLDER,
     old: ' || this.#waitUntilMs !== -Infinity', new: '' },
   { rule: '8', name: 'the last silent member is dropped', file: SET,
@@ -127,6 +131,12 @@ export const OWNERSHIP_MUTANTS: readonly OwnershipMutant[] = [
     also: [{ file: STORE, old: 'if (!fence.admits(term))\n            return this.#refusal(fence, term, fence.judge(term));\n        this.#take(partition, term);\n        const copy = new Copy();', new: 'this.#take(partition, term);\n        const copy = new Copy();' }] },
   { rule: '10', name: 'a term that never came to be is not taken back', heldBy: HOLDER_TEST, file: SET,
     old: 'return this.#rows.some((row) => row.refusedBy >= epoch', new: 'return this.#rows.some((row) => row.refusedBy < 0' },
+  { rule: '10', name: 'a notice of a fence that was taken back counts', heldBy: HOLDER_TEST, file: HOLDER,
+    old: 'if (row !== undefined && row.toldEpoch >= term.number)', new: 'if (nowMs < 0)' },
+  { rule: '10', name: 'a member that refused a term which came to nothing is not told', heldBy: SET_TEST, file: SET,
+    old: '(row.isRecorded || !row.isPossible) && row.refusedBy < record.epoch', new: '!row.isPossible && row.refusedBy < record.epoch' },
+  { rule: '8', name: 'a member that has no copy is waited for', heldBy: SET_TEST, file: SET,
+    old: 'if (row.state === MemberState.ALIGNING && row.isPossible) {', new: 'if (nowMs < 0) {' },
   { rule: '10', name: 'an older record puts a later copy out', file: FENCE,
     old: 'return this.#term.number <= record.epoch;', new: 'return true;' },
   { rule: '11', name: 'a longer member is kept', file: SET,
@@ -162,7 +172,7 @@ export const OWNERSHIP_MUTANTS: readonly OwnershipMutant[] = [
     old: 'row !== source && row.isRecorded && !row.isGone)', new: 'row !== source && row.isRecorded && this.#isUp(row))' },
   { rule: '14', name: 'the next holder empties the copy that had left', heldBy: SET_TEST, file: SET,
     old: 'if (!hasLeft)', new: 'if (row !== undefined)' },
-  { rule: '7', name: 'who is dead, and never began, is all that is waited for', heldBy: HOLDER_TEST, file: HOLDER,
+  { rule: '7', name: 'who is dead, and never began, is all that is waited for', heldBy: HOLDER_TEST, file: FOUNDING,
     old: '(before.line.length === 0 || before.epoch > before.term.number)', new: 'before.epoch > 0' },
   { rule: '14', name: 'who is to be moved leaves one alone beside a holder that has not read all', heldBy: SET_TEST, file: SET,
     old: 'this.isPartial ? Math.min(replicas, 2) : 1', new: '1' },
@@ -199,14 +209,14 @@ export const OWNERSHIP_MUTANTS: readonly OwnershipMutant[] = [
     old: 'if (this.#haveReachableAnswered()) {\n            this.#takeOver', new: 'if (nowMs >= 0) {\n            this.#takeOver' },
   { rule: '15', name: 'a copy of a record that the register lost is out', heldBy: HOLDER_TEST, file: FENCE,
     old: 'return isMemberOf(told.members, storeId, bootId) && !isOfLine(record, told);', new: 'return false;',
-    also: [{ file: HOLDER, old: '|| isEnded(told) || isOfLine(own, told)\n            || this.#isHere(told)) {', new: '|| told.epoch > 0) {' }] },
+    also: [{ file: OUTSIDE, old: '|| isEnded(told) || isOfLine(own, told) || this.#isHere(told))', new: '|| told.epoch > 0)' }] },
   { rule: '15', name: 'a store is filled before it has said what it was told', heldBy: HOLDER_TEST, file: HOLDER,
     old: '...taken, ...stores.all().filter((storeId) => this.#isUnheard(storeId)),', new: '...taken,' },
   { rule: '15', name: 'records are not told', file: PART,
     old: 'const isKept = link.store.tell(', new: 'const isKept = record.epoch > 0 || link.store.tell(' },
   { rule: '16', name: 'a store is filled before its copy is adopted', heldBy: HOLDER_TEST, file: SET,
     old: 'taken.push(each.storeId);', new: 'void each;' },
-  { rule: '16', name: 'a copy that comes back is not adopted', file: HOLDER,
+  { rule: '16', name: 'a copy that comes back is not adopted', file: OUTSIDE,
     old: 'this.#ports.memory.adopt(member);', new: '' },
   { rule: 'G1', name: 'attempts before the commit point', file: PART,
     old: "if (entry.state !== 'ready')\n                continue;", new: "if (entry.state !== 'ready' && entry.state !== 'open')\n                continue;" },

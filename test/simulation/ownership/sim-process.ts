@@ -546,7 +546,7 @@ export class Part {
     this.process.send(link, (reply) => {
       const isKept = link.store.tell(this.partition, record, isOut, member.bootId);
       this.process.world.touch();
-      reply(() => { if (isKept) this.holder.set?.onTold(member.storeId, member.bootId, record.epoch); });
+      reply(() => { if (isKept) this.holder.set?.onTold(member.storeId, member.bootId, record.epoch, this.process.now()); });
     });
   }
 

@@ -612,7 +612,7 @@ class Run {
       const mayBeAsked = this.#plan.faults.includes('lose-all') || world.custody.deposedAlone.has(partition);
       if (!mayBeAsked || !world.isAwaitingPerson(partition)) continue;
       const part = world.partsOf(partition).find((each) =>
-        each.holder.giveUp(world.stores.map(({ storeId }) => storeId), each.process.now()));
+        each.holder.giveUp(each.holder.away.stores, each.process.now()));
       world.count('copies given up');
       world.trace(`PERSON gives up ${partition} at ${part?.process.key ?? 'nobody'}`);
       world.custody.lose(partition);

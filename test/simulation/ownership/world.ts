@@ -8,7 +8,7 @@ import { Prng } from '../../../src/base/prng.js';
 import type { HolderId, PartitionRecord, Term } from '../../../src/protocol/partition-record.js';
 import { holderKey, isMemberOf, isSameTerm } from '../../../src/protocol/partition-record.js';
 import { HOLDER_STATE_NAMES, HolderState } from '../../../src/recovery/ownership/holder.js';
-import { Waiting } from '../../../src/recovery/ownership/waiting.js';
+import { AwayCause, Waiting } from '../../../src/recovery/ownership/waiting.js';
 import { Custody } from './custody.js';
 import { Events } from './events.js';
 import type { OwnershipPlan } from './plan.js';
@@ -402,8 +402,9 @@ export class World {
   }
 
   isAwaitingPerson(partition: string): boolean {
-    return this.partsOf(partition).some((part) =>
-      part.holder.waitsFor(part.process.now()) === Waiting.COPIES_AWAY);
+    // What a process has that lives waits for no order.
+    return this.partsOf(partition).some(({ holder, process }) =>
+      holder.waitsFor(process.now()) === Waiting.COPIES_AWAY && holder.away.cause !== AwayCause.HELD);
   }
 
   isHeld(partition: string): boolean {

@@ -17,7 +17,8 @@ import { contextFor } from './played-context.js';
 import { STATUS } from './sample-answers.js';
 
 const WAITING: WaitingPartitionAnswer = {
-  partition: 'gw-1/3', owner: 'gw-1', waits_for: 'copies away', copies: ['store-a', 'store-b'], begins_empty: true, why: '', since: 0,
+  partition: 'gw-1/3', owner: 'gw-1', waits_for: 'copies away', copies: ['store-a', 'store-b'], begins_empty: true, since: 0,
+  why: awayText({ cause: AwayCause.COPIES, stores: ['store-a', 'store-b'] }, { gatewayId: 'gw-2', incarnation: 7 }),
 };
 const MEMORY: WaitingPartitionAnswer = { ...WAITING, partition: 'gw-1/6', copies: [] };
 const WHOSE = 'gw-2 gives up the copies at store-a, store-b';
@@ -137,6 +138,18 @@ describe('twinpost rescue --give-up', () => {
     assert.equal(await run('yes'), 0);
     const other = `! 1 partition has another copy at store-c, and is left as before: gw-1/4; ${ELSE}`;
     assert.deepEqual(happened.slice(1), [EMPTY, other, QUESTION, ORDERED, DONE]);
+  });
+
+  test('is not about what a living process has, though status asks a person for it', async () => {
+    const why = awayText({ cause: AwayCause.HELD, stores: ['store-a'] }, { gatewayId: 'gw-2', incarnation: 7 });
+    const held = { ...WAITING, partition: 'gw-1/4', copies: ['store-a'], begins_empty: false, why };
+    waiting = [WAITING, held];
+    assert.equal(await run('yes'), 0);
+    assert.deepEqual(happened, [WARNING, EMPTY, QUESTION, ORDERED, DONE]);
+    happened.length = 0;
+    waiting = [held];
+    assert.equal(await run('yes'), 3);
+    assert.deepEqual(happened, ['! twinpost: rescue: no partition at gw-2 waits for the copies at store-a, store-b; nothing was done']);
   });
 
   test('says of a partition that only waits for what these may know that it goes on, not that it begins empty', async () => {

@@ -9,7 +9,7 @@ import { HolderState } from '../../../../src/recovery/ownership/holder.js';
 import type { CopyPosition } from '../../../../src/recovery/ownership/ports.js';
 import { MemberState } from '../../../../src/recovery/ownership/member.js';
 import { DECLINED_FULL, DECLINED_LOWER, DECLINED_NO_COPY, DECLINED_STALE } from '../../../../src/protocol/reasons.js';
-import { AwayCause, Waiting } from '../../../../src/recovery/ownership/waiting.js';
+import { AwayCause, Waiting, awayText } from '../../../../src/recovery/ownership/waiting.js';
 import { AT, OLDER, OTHER, SELF, Stage, foundingAfterGiveUp, members, recordOf } from './holder-stage.js';
 
 describe('founding', () => {
@@ -123,7 +123,7 @@ describe('a store that refuses to be filled by a term that is in no record', () 
     assert.equal(stage.told.includes('c 41'), false, 'it may not have been made');
     assert.deepEqual(stage.apply('r3').members, members('a'));
     assert.equal(stage.told.includes('c 41'), true);
-    stage.holder.set?.onTold('c', 'b1', 41);
+    stage.holder.set?.onTold('c', 'b1', 41, 0);
     stage.tick();
     assert.deepEqual(stage.fills, ['c'], 'a fill that was refused rests for a second');
     stage.tick(100);
@@ -483,6 +483,32 @@ test('a store that declines to begin it, for a process that lives has a copy the
   assert.deepEqual([stage.state, stage.holder.refusingStores], [HolderState.FOUNDING, ['c']]);
   stage.holder.onFounded('c', 'b1', term);
   assert.deepEqual(stage.holder.refusingStores, []);
+});
+
+test('a person is asked once that lasts, and told which process to let go on: no order helps, nor does the alarm end by itself', () => {
+  const stage = foundingAfterGiveUp();
+  const decline = (): void => {
+    const term = stage.founds.at(-1)?.term ?? assert.fail('it is founded');
+    stage.holder.onDeclined('c', 'b1', { asked: term, term, reason: DECLINED_NO_COPY, told: undefined }, stage.nowMs);
+  };
+  stage.tick();
+  const beganMs = stage.nowMs;
+  const pass = (untilMs: number): void => {
+    do {
+      decline();
+      stage.answerRead('r1', recordOf(4, OTHER, 'a', 'b'));
+    } while (stage.nowMs < beganMs + untilMs);
+  };
+  pass(2500);
+  assert.deepEqual([stage.state, stage.holder.waitsFor(stage.nowMs)], [HolderState.FOUNDING, Waiting.STORES]);
+  pass(4000);
+  assert.equal(stage.holder.waitsFor(stage.nowMs), Waiting.COPIES_AWAY);
+  assert.deepEqual(stage.holder.away, { cause: AwayCause.HELD, stores: ['c'] });
+  assert.match(awayText(stage.holder.away, stage.holder.lastHolder), /a process that lives has a copy at c\. That process must not be restarted: .* The register names g2 \(incarnation 1\)\.$/);
+  assert.equal(stage.holder.wouldBeginEmpty, false);
+  for (const order of [[], ['c'], ['a', 'b']]) assert.equal(stage.holder.awaitsOrder(order, stage.nowMs) || stage.holder.giveUp(order, stage.nowMs), false);
+  stage.holder.onFounded('c', 'b1', stage.founds.at(-1)?.term ?? assert.fail('it is founded'));
+  assert.equal(stage.holder.waitsFor(stage.nowMs), Waiting.NOTHING);
 });
 
 /** All of its copies are gone, and it is founded anew at a and b. */
@@ -923,6 +949,16 @@ describe('a PARTIAL holder', () => {
     assert.equal(stage.holder.giveUp(['a'], stage.nowMs), true);
     assert.equal(stage.state, HolderState.FOUNDING);
   });
+});
+
+test('a fence that a member is told to have taken back is no fence, however late its notice comes', () => {
+  const stage = new Stage();
+  stage.hold();
+  stage.holder.set?.onTold('a', 'b1', 9, stage.nowMs);
+  stage.holder.onFenceNotice('a', 'b1', { number: 9, nonce: 5 }, stage.nowMs);
+  assert.deepEqual([stage.state, stage.row('a')?.state], [HolderState.HOLDER, MemberState.IN_STEP]);
+  stage.holder.onFenceNotice('a', 'b1', { number: 10, nonce: 5 }, stage.nowMs);
+  assert.equal(stage.state, HolderState.LOST);
 });
 
 describe('a member that a founding has emptied, whose record never came to be', () => {

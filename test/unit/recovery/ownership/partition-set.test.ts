@@ -302,7 +302,7 @@ describe('set of a partition', () => {
     stage.choice = undefined;
     stage.set.onUnfit(stage.row('b'), 3, 0);
     stage.set.settled({ ...record(4, 'a'), gaveUp: [{ storeId: 'b', bootId: 'b1', epoch: 3 }] });
-    stage.set.onTold('b', 'b1', 4);
+    stage.set.onTold('b', 'b1', 4, 0);
     stage.set.tick(60_000);
     assert.deepEqual(stage.filled, ['b'], 'once, which was refused');
     stage.set.settled(record(5, 'a'));
@@ -394,7 +394,7 @@ describe('set of a partition', () => {
     stage.told.length = 0;
     stage.set.tick(200_000);
     assert.deepEqual(stage.told.sort(), ['a 4', 'b 4 out', 'c 4']);
-    for (const storeId of ['a', 'b', 'c']) stage.set.onTold(storeId, 'b1', 4);
+    for (const storeId of ['a', 'b', 'c']) stage.set.onTold(storeId, 'b1', 4, 0);
     stage.told.length = 0;
     stage.set.tick(300_000);
     assert.deepEqual(stage.told, []);
@@ -412,6 +412,48 @@ describe('set of a partition', () => {
     assert.ok(stage.told.includes('b 4'), stage.told.join());
   });
 
+  /** b refused it by term 5 while a change that makes it the only member was under way, and is recorded now. */
+  function recordedRefusing(): Stage {
+    const stage = new Stage({}, 'a');
+    stage.fill('b');
+    stage.set.sent(record(4, 'b'));
+    stage.set.onUnfit(stage.row('b'), 5, 0);
+    assert.equal(stage.set.isEpochTooLow, false, 'it may be none');
+    stage.set.settled(record(4, 'b'));
+    assert.equal(stage.set.isEpochTooLow, true);
+    stage.up.delete('a');
+    stage.set.onLinkDown('a', 100);
+    stage.told.length = 0;
+    stage.set.tell(100);
+    const toldB = (): string[] => stage.told.filter((each) => each.startsWith('b'));
+    assert.deepEqual(toldB(), [], 'it would refuse that, too');
+    stage.set.settled(record(6, 'b'));
+    stage.set.tell(100);
+    assert.deepEqual(toldB(), ['b 6']);
+    stage.set.onTold('b', 'b1', 6, 100);
+    assert.equal(stage.row('b').state, MemberState.ALIGNING);
+    return stage;
+  }
+
+  test('a member that refused it by a term that came to nothing is told the record that takes it back, and goes on with what it has', () => {
+    const stage = recordedRefusing();
+    stage.set.onAligned(stage.row('b'), { number: 0, term: TERM, digestA: 0, digestB: 0 }, 100);
+    assert.equal(stage.row('b').state, MemberState.IN_STEP);
+    assert.equal(stage.set.isEpochTooLow, false);
+    assert.deepEqual(stage.filled, ['b'], 'once, before it was recorded');
+  });
+
+  test('one that has nothing then, for that founding had emptied it, leaves like one in a new boot, and is filled', () => {
+    const stage = recordedRefusing();
+    stage.set.onNoCopy(stage.row('b'), 100);
+    assert.deepEqual([stage.target(100), stage.set.mayCommit], ['', false]);
+    stage.set.sent(record(7));
+    stage.set.settled(record(7));
+    stage.choice = { storeId: 'b', bootId: 'b1' };
+    stage.set.tick(100);
+    assert.deepEqual(stage.filled, ['b', 'b']);
+  });
+
   const B = { storeId: 'b', bootId: 'b1' };
 
   test('names who leaves, until it says that it knows; then the record is changed once more, without it', () => {
@@ -424,7 +466,7 @@ describe('set of a partition', () => {
     stage.set.settled({ ...next, left: [B] });
     assert.deepEqual(stage.set.strays(next.members, []), [B]);
     assert.equal(stage.set.isLeftOver, false);
-    stage.set.onTold('b', 'b1', 4);
+    stage.set.onTold('b', 'b1', 4, 0);
     assert.deepEqual(stage.set.strays(next.members, []), []);
     assert.equal(stage.set.isLeftOver, true);
     stage.set.settled(record(5, 'a', 'c'));
