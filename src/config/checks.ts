@@ -11,6 +11,7 @@ import type { EtcdValue, FileValue, GatewayValue, StoreValue } from './keys/sche
 import type { Address, NextHopValue } from './keys/values.js';
 import { Problems, pathText } from './problems.js';
 import type { Problem } from './problems.js';
+import { DOMAINS_NAME_CHARACTERS_MAX, ROUTE_NAME_CHARACTERS_MAX } from '../gateway/queue/router.js';
 import { isBelieved } from '../platform/node/dns/dns-client.js';
 import { isLoopback, isWildcard } from '../platform/node/own-host.js';
 import { hookName } from './hooks.js';
@@ -546,6 +547,7 @@ function checkRoutes(gateway: GatewayValue, problems: Problems): void {
         `expected 1 or nothing with via: mx (a queue for each domain), found ${String(route.lanes)}`,
       );
     }
+    checkName(route, at, problems);
     checkHops(route, at, problems);
     checkRouteTls(route, at, problems);
     checkRouteAuth(route, at, problems);
@@ -565,6 +567,17 @@ function checkRoutes(gateway: GatewayValue, problems: Problems): void {
     );
   }
   unique(gateway.routes.map(routeName), (i) => ['gateway', 'routes', i, 'name'], 'queue name', problems);
+}
+
+/** Queues are named by it, with more behind it (gateway/queue/router.ts). */
+function checkName(route: GatewayValue['routes'][number], at: Path, problems: Problems): void {
+  const isPerDomain = route.queues === 'domain' || route.via[0]?.isByMx === true;
+  const max = isPerDomain ? DOMAINS_NAME_CHARACTERS_MAX : ROUTE_NAME_CHARACTERS_MAX;
+  const { length } = routeName(route);
+  if (length <= max) return;
+  const of = isPerDomain ? 'a route with a queue for each domain' : 'a route';
+  const text = `expected at most ${String(max)} characters as the name of ${of}, found ${String(length)}`;
+  problems.add([...at, 'name'], text);
 }
 
 function domainsOf({ domain, domains }: GatewayValue['routes'][number]): readonly string[] {

@@ -14,6 +14,7 @@ import { z } from 'zod';
 import { listOf } from '../../base/json-shape.js';
 import { Newest } from '../../base/newest.js';
 import type { Clock } from '../../platform/ports.js';
+import { ROUTE_NAME_CHARACTERS_MAX } from '../queue/router.js';
 import { HttpService, answered } from './http-service.js';
 import type { HttpAnswer, HttpServiceOptions, HttpServicePorts } from './http-service.js';
 import { ALIAS_TARGETS_MAX, NOT_ASKED } from './recipients/listing.js';
@@ -37,7 +38,7 @@ const KNOWN_CHARACTERS_MAX = 16 * 1024 * 1024;
 const ANSWER_CHARACTERS = 100;
 
 const listing: z.ZodType<Listing> = z.strictObject({
-  route: z.string().default(''),
+  route: z.string().max(ROUTE_NAME_CHARACTERS_MAX).default(''),
   to: listOf(z.string(), ALIAS_TARGETS_MAX).default([]),
 });
 
@@ -137,7 +138,10 @@ export class RecipientsByHttp implements RecipientTable {
 
   #remember(key: string, what: Known['what'], untilMs: number): void {
     let characters = ANSWER_CHARACTERS;
-    if (typeof what !== 'symbol') for (const target of what.to) characters += target.length;
+    if (typeof what !== 'symbol') {
+      characters += what.route.length;
+      for (const target of what.to) characters += target.length;
+    }
     this.#known.set(key, { what, untilMs }, characters);
   }
 }

@@ -25,13 +25,11 @@
 import { joined } from '../../base/joined.js';
 import type { Packer } from '../../platform/ports.js';
 import { checkControl } from '../../protocol/bounds.js';
-import { classNumber, readLabel } from './label.js';
+import { LABEL_FIXED_BYTES, readLabel, writeLabel } from './label.js';
 import type { Envelope, Recipient } from './types.js';
 
 export const HEAD_VERSION = 2;
 export const PREFIX_BYTES = 24;
-/** Class and length in front of the name. */
-export const LABEL_FIXED_BYTES = 2;
 export const FIXED_ELEMENTS = 6;
 export const ELEMENTS_PER_RECIPIENT = 3;
 
@@ -57,15 +55,11 @@ export function encodeEnvelope(packer: Packer, envelope: Envelope): Uint8Array {
     flat.push(recipient.address, recipient.notify, recipient.orcpt);
   }
   const packed = packer.pack(flat);
-  const { queueName } = envelope;
-  const packedAt = PREFIX_BYTES + LABEL_FIXED_BYTES + queueName.length;
+  const packedAt = PREFIX_BYTES + LABEL_FIXED_BYTES + envelope.queueName.length;
   const head = new Uint8Array(packedAt + packed.length);
   const view = new DataView(head.buffer);
   head[0] = HEAD_VERSION;
-  head[PREFIX_BYTES] = classNumber(envelope.queueClass);
-  head[PREFIX_BYTES + 1] = queueName.length;
-  const nameAt = PREFIX_BYTES + LABEL_FIXED_BYTES;
-  for (let i = 0; i < queueName.length; i++) head[nameAt + i] = queueName.charCodeAt(i);
+  writeLabel(head, PREFIX_BYTES, envelope);
   view.setUint16(2, envelope.flags, true);
   view.setUint32(4, Math.ceil(envelope.expiryWallMs / 1000), true);
   view.setFloat64(8, envelope.arrivalWallMs, true);

@@ -8,9 +8,9 @@
  */
 import type { Packer } from '../../platform/ports.js';
 import {
-  encodeEnvelope, FIXED_ELEMENTS, HEAD_VERSION, ELEMENTS_PER_RECIPIENT, LABEL_FIXED_BYTES, PREFIX_BYTES,
+  encodeEnvelope, FIXED_ELEMENTS, HEAD_VERSION, ELEMENTS_PER_RECIPIENT, PREFIX_BYTES,
 } from './envelope.js';
-import { classNumber } from './label.js';
+import { LABEL_FIXED_BYTES, writeLabel } from './label.js';
 import type { Envelope } from './types.js';
 
 const ROOM_BYTES = 16 * 1024;
@@ -46,9 +46,8 @@ export class HeadWriter {
       this.#view = new DataView(this.#room.buffer);
       this.#used = 0;
     }
-    this.#at = this.#used + PREFIX_BYTES;
+    this.#at = writeLabel(this.#room, this.#used + PREFIX_BYTES, envelope);
     this.#bits = 0;
-    this.#label(envelope);
     this.#values(envelope);
     if (this.#bits > ASCII_MAX) return encodeEnvelope(this.#packer, envelope);
     this.#prefix(envelope);
@@ -65,13 +64,6 @@ export class HeadWriter {
     view.setUint32(used + 4, Math.ceil(envelope.expiryWallMs / 1000), true);
     view.setFloat64(used + 8, envelope.arrivalWallMs, true);
     view.setFloat64(used + 16, 0, true);
-  }
-
-  #label({ queueClass, queueName }: Envelope): void {
-    const room = this.#room;
-    room[this.#at++] = classNumber(queueClass);
-    room[this.#at++] = queueName.length;
-    for (let i = 0; i < queueName.length; i++) room[this.#at++] = queueName.charCodeAt(i);
   }
 
   #values(envelope: Envelope): void {

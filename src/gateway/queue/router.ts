@@ -10,6 +10,8 @@
  *   beside each         one for mail that must have TLS all the way   default/example.com!tls
  *                       one for mail of which TLS is not asked        default/example.com!any   (RFC 8689)
  *
+ * Where that of a domain is too long for a label (label.ts), with a mark behind it, there is no way.
+ *
  * A Route is one queue's; it is made when it is asked for first. Domains are chosen by whoever sends, so a
  * bounded number of Routes is kept: one that was let go is made anew, and meets its queue by its label. So
  * two Routes of one queue may be about: whoever compares them, compares labels.
@@ -19,7 +21,7 @@
  * the name comes back, it says what that says.
  */
 import { invariant } from '../../base/invariant.js';
-import { labelOf } from './label.js';
+import { QUEUE_NAME_CHARACTERS_MAX, labelOf } from './label.js';
 import { NEED_MARKS } from './next-hop.js';
 import { Wildcards } from '../../base/wildcards.js';
 import type {
@@ -80,6 +82,15 @@ export interface RenewableRouter extends Router {
 /** Between the name of a route and the domain of one of its queues, or the number of a lane. */
 const DOMAIN_MARK = '/';
 const LANE_MARK = '#';
+/** Of NEED_MARKS, each. */
+const NEED_CHARACTERS = 4;
+/** Names of routes: the number of a lane and the mark of a need fit behind them. */
+export const ROUTE_NAME_CHARACTERS_MAX = 200;
+/** Of those with a queue for each domain: no domain that is in use is as long as what is left. */
+export const DOMAINS_NAME_CHARACTERS_MAX = 64;
+/** A domain of no more characters has a name for its queue, whatever its route is called. */
+export const DOMAIN_CHARACTERS_SURE
+  = QUEUE_NAME_CHARACTERS_MAX - DOMAINS_NAME_CHARACTERS_MAX - DOMAIN_MARK.length - NEED_CHARACTERS;
 const LOOPBACK = /^(127\.[0-9.]+|::1|localhost)$/;
 /** Routes of single queues that are kept of each route: of the queues that a gateway may have, and some. */
 const KEPT_MAX = 100_000;
@@ -254,10 +265,14 @@ class RoutingTable implements RenewableRouter {
     return [...this.#byName.values()].map((known) => this.#single(known, 'mail'));
   }
 
-  #laneOf(known: Known, domain: string, queueClass: QueueClass): Route {
+  #laneOf(known: Known, domain: string, queueClass: QueueClass): Route | undefined {
     const { name, perDomain = false, lanes = 1 } = known.options;
     if (!perDomain && lanes === 1) return this.#single(known, queueClass);
-    if (perDomain) return this.#make(known, `${name}${DOMAIN_MARK}${domain}`, queueClass);
+    if (perDomain) {
+      const queueName = `${name}${DOMAIN_MARK}${domain}`;
+      const isTooLong = queueName.length + NEED_CHARACTERS > QUEUE_NAME_CHARACTERS_MAX;
+      return isTooLong ? undefined : this.#make(known, queueName, queueClass);
+    }
     return this.#make(known, `${name}${LANE_MARK}${String((hashOf(domain) % lanes) + 1)}`, queueClass);
   }
 

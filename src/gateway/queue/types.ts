@@ -95,7 +95,7 @@ export const OWN_ORIGIN: MailOrigin = { reversePath: '', listener: '' };
 
 /** Looks up routes (gateway/queue/router.ts). Domains are lower-case ASCII (A-labels). */
 export interface Router {
-  /** The route for mail to this address in `domain`, or undefined when none is configured. */
+  /** The route for mail to this address in `domain`; undefined: none, or no name of a queue is so long. */
   route(domain: string, queueClass: QueueClass, address: string, origin: MailOrigin): Route | undefined;
   /** As route(), of the route of this name, whatever mail it is for. */
   routeNamed(name: string, domain: string, queueClass: QueueClass): Route | undefined;

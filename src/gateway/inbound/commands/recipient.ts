@@ -21,7 +21,7 @@ import type { Effect, Refusal } from '../session/replies.js';
 import { pathStart } from './mail.js';
 import type { MailTransaction } from '../session/transaction.js';
 import { ORCPT_CHARACTERS_MAX, RecipientParameters, xtext } from './parameters.js';
-import { byDomain, destinationsOf, mailboxKey } from '../recipients/destinations.js';
+import { byDomain, destinationsOf, mailboxKey, noRoute } from '../recipients/destinations.js';
 import { ALIAS_TARGETS_MAX } from '../recipients/listing.js';
 import { whoIsMeant } from '../recipients/who-is-meant.js';
 
@@ -74,7 +74,7 @@ function byRoute(
 ): Effect {
   const { options, ports } = desk;
   const plain = ports.router.route(domain, 'mail', address, transaction);
-  if (plain === undefined) return replies.NO_ROUTE;
+  if (plain === undefined) return noRoute(domain);
   const route = routeOf(plain, transaction, desk);
   if (transaction.countedRecipients >= options.recipientsMax) return replies.TOO_MANY_RECIPIENTS;
   const full = admissionRefusal(desk, route);

@@ -4,11 +4,13 @@
  * postmaster and abuse (policy/role-addresses.ts).
  *
  *   RCPT ─► policy said yes ─► destinations ─┬─► not in the table        550 5.1.1
+ *                                            ├─► no route                550 5.4.4
  *                                            ├─► table can't be read     451 4.4.3
  *                                            ├─► somebody must be asked  then it is tried again
  *                                            └─► one or more: (route, address)
  */
 import type { ToAscii } from '../../../platform/ports.js';
+import { DOMAIN_CHARACTERS_SURE } from '../../queue/router.js';
 import type { MailOrigin, QueueClass, Route, Router } from '../../queue/types.js';
 import { isAscii, parsePath } from '../policy/address.js';
 import type { Path } from '../policy/address.js';
@@ -79,9 +81,14 @@ export function byDomain(
   queueClass: QueueClass = 'mail',
 ): readonly RoutedRecipient[] | Refusal {
   const route = router.route(domain, queueClass, address, origin);
-  if (route === undefined) return replies.NO_ROUTE;
+  if (route === undefined) return noRoute(domain);
   const hasLeft = !policy.isRelayDomain(domain);
   return [{ route, address, hasLeft, key: mailboxKey(address, domain) }];
+}
+
+/** There is none for mail to the domain, or a queue there would have too long a name. */
+export function noRoute(domain: string): Refusal {
+  return domain.length > DOMAIN_CHARACTERS_SURE ? replies.DOMAIN_TOO_LONG : replies.NO_ROUTE;
 }
 
 /** Local parts stay as they are written (RFC 5321 2.4), of domains upper and lower case are the same. */
@@ -149,7 +156,10 @@ class Expansion {
     const route = named === ''
       ? router.route(domain, this.#queueClass, address, this.#origin)
       : router.routeNamed(named, domain, this.#queueClass);
-    if (route === undefined) return named === '' ? replies.NO_ROUTE : replies.ROUTE_MISSING;
+    if (route === undefined) {
+      const isMissing = named !== '' && router.routeNamed(named, '', this.#queueClass) === undefined;
+      return isMissing ? replies.ROUTE_MISSING : noRoute(domain);
+    }
     if (!this.#found.has(key)) this.#found.set(key, { route, address, hasLeft: !isListed, key });
     return this.#found.size > this.#max ? replies.TOO_MANY_RECIPIENTS : undefined;
   }

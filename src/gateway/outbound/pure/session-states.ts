@@ -26,7 +26,8 @@
  * Without the TLS that is wanted HELLO and HELO_ONLY end the session where it must be had; without a
  * mechanism of AUTH in common they end it where there is a user, and so does each refusal of AUTH.
  *
- * Timeouts: RFC 5321 4.5.3.2 or longer, the figures that Postfix's users know. Pure.
+ * Timeouts: RFC 5321 4.5.3.2 or longer, the figures that Postfix's users know. Those of many replies in a row
+ * have a bound together (smtp-session.ts). Pure.
  */
 
 export const State = {

@@ -16,6 +16,9 @@
  * - A fresh connection that ends so within its first envelope says that the peer takes no mail for now: its
  *   end tells why, as that of one that never got ready.
  *
+ * - Each reply of an envelope, and by LMTP behind a dot, may take its timeout; all of them together have one
+ *   too, so that nobody holds a delivery for days by an answer every few minutes.
+ *
  * - TLS (RFC 3207, 8314) is over before any mail: what was said in clear is forgotten then, and EHLO said
  *   again. More than the reply to STARTTLS in clear ends the session: it would be taken for said in TLS.
  *   Whether it may go on in clear is for who asked: a session that lost TLS says so (hasTlsFailed). One that
@@ -53,6 +56,12 @@ import { Transaction } from './transaction.js';
 const FOLLOWED_DOT_MS_MAX = 1_000;
 /** And when MAIL then has none. */
 const FOLLOWER_MAIL_MS_MAX = 5_000;
+/**
+ * All replies of an envelope, or of LMTP behind its dot, have so long, and so long more for each recipient:
+ * who is wary of many answers RCPT after five seconds (tarpits of mail servers), and is to be bearable.
+ */
+const REPLIES_MS_MAX = 1_800_000;
+const REPLY_MS_MAX = 5_000;
 /** 500 to 503 say that a command was not understood, or came where it may not (RFC 5321 4.2.2). */
 const [NOT_UNDERSTOOD, OUT_OF_SEQUENCE] = [500, 503];
 /** Said to EHLO: it is not known, or not so (RFC 5321 4.2.4, 4.3.2). Other refusals are not about EHLO. */
@@ -78,6 +87,8 @@ export class SmtpSession implements ConnectionHandlers {
   /** Session time of the last progress, and of the last tick. */
   #sinceMs: number;
   #nowMs: number;
+  /** When MAIL left; from then on when the dot did. */
+  #repliesSinceMs = 0;
   #isPipelined = false;
   /** The connection had been idle, or used before, when the current transaction began. */
   #wasKept = false;
@@ -177,7 +188,8 @@ export class SmtpSession implements ConnectionHandlers {
     const { relay, timeouts } = this.#options;
     const isFollowing = this.#isFollower && this.#state === State.MAIL;
     const timeoutMs = isFollowing ? FOLLOWER_MAIL_MS_MAX : (timeouts[this.#state] ?? 0);
-    if (timeoutMs === 0 || nowMs - this.#sinceMs < timeoutMs) return;
+    if (timeoutMs === 0) return;
+    if (nowMs - this.#sinceMs < timeoutMs) return this.#endDripping(timeoutMs);
     const silentS = Math.round(timeoutMs / 1000);
     if (this.#connection?.isResolving === true) {
       const text = `no connection to ${relay}: its name was not looked up within ${silentS} s`;
@@ -442,6 +454,17 @@ export class SmtpSession implements ConnectionHandlers {
     this.#fail(Trouble.TIMEOUT, `${relay} takes less than ${least} bytes a second of the content`);
   }
 
+  /** Progress, each within its timeout, that comes to nothing in sensible time. */
+  #endDripping(timeoutMs: number): void {
+    if (!this.#isInEnvelope && this.#state !== State.FINAL) return;
+    const { length } = this.#transaction.current().pending;
+    const mostMs = Math.max(timeoutMs, REPLIES_MS_MAX + length * REPLY_MS_MAX);
+    if (this.#nowMs - this.#repliesSinceMs < mostMs) return;
+    const behind = this.#state === State.FINAL ? 'the final dot' : 'the envelope';
+    const tooLong = `takes longer than ${Math.round(mostMs / 1000)} s to answer ${behind}`;
+    this.#fail(Trouble.TIMEOUT, `${this.#options.relay} ${tooLong}, while ${this.#doing()}`);
+  }
+
   #failWithoutRight(): void {
     const text = `no right to deliver from this queue any more; nothing was handed to ${this.#options.relay}`;
     this.#fail(Trouble.NO_RIGHT, text);
@@ -683,5 +706,6 @@ export class SmtpSession implements ConnectionHandlers {
     }
     this.#state = to;
     this.#sinceMs = this.#nowMs;
+    if (!isNextReply && (to === State.MAIL || to === State.FINAL)) this.#repliesSinceMs = this.#nowMs;
   }
 }

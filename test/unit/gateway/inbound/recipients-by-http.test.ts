@@ -153,8 +153,17 @@ describe('recipients by HTTP', () => {
     assert.deepEqual(await ask('"a\u0000b"@x.example'), [HERE]);
   }));
 
+  test('names of routes count in what all answers may hold', () => withRecipients(async ({ kit, table }) => {
+    kit.answer = (_request, _body, response) => { response.writeHead(200).end(JSON.stringify({ route: 'r'.repeat(200) })); };
+    // 270 of them with 100 characters each are just below 16 Mi, with 200 more just above.
+    const keys = Array.from({ length: 270 }, (_none, i) => `${String(i)}@x.example`.padStart(62_000, 'k'));
+    await new Promise<void>((resolve) => { table.learn(keys, () => { resolve(); }); });
+    assert.equal(keys.filter((key) => table.find(key) === NOT_ASKED).length, 1);
+  }));
+
   const unclear: readonly (readonly [string, Answer])[] = [
     ...UNCLEAR, ['a route that is none', (_request, _body, response) => { response.writeHead(200).end('{"route": 1}'); }],
+    ['a route whose name none can have', (_request, _body, response) => { response.writeHead(200).end(`{"route": "${'r'.repeat(201)}"}`); }],
     ['targets that are none', (_request, _body, response) => { response.writeHead(200).end('{"to": "anna@x.example"}'); }],
   ];
   for (const [what, answer] of unclear) {

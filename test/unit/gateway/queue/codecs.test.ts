@@ -62,6 +62,18 @@ describe('envelope', () => {
     }), { numRuns: 400 });
   });
 
+  test('no name of a queue is written that could not be read again', () => {
+    const named = (queueName: string): Envelope => ({ messageId: 1, reversePath: '', recipients: [], flags: 0, ret: 0, envid: '', arrivalWallMs: 1, expiryWallMs: 1, client: '', helo: '', queueClass: 'mail', queueName });
+    const writer = new HeadWriter(packer);
+    for (const queueName of ['', 'q'.repeat(256), 'q'.repeat(300), 'q'.repeat(3000), 'b\u00fccher', 'a\0', '\x7f']) {
+      assert.throws(() => encodeEnvelope(packer, named(queueName)), /the name of a queue/, queueName);
+      assert.throws(() => writer.write(named(queueName)), /the name of a queue/, queueName);
+    }
+    for (const write of [(envelope: Envelope) => encodeEnvelope(packer, envelope), (envelope: Envelope) => writer.write(envelope)]) {
+      assert.equal(decodeEnvelope(packer, 1, write(named('q'.repeat(255))))?.queueName.length, 255);
+    }
+  });
+
   test('another version is not read', () => {
     const head = encodeEnvelope(packer, { messageId: 1, reversePath: '', recipients: [], flags: 0, ret: 0, envid: '', arrivalWallMs: 1, expiryWallMs: 1, client: '', helo: '', queueClass: 'mail', queueName: 'q' }).slice();
     head[0] = HEAD_VERSION + 1;
@@ -168,6 +180,18 @@ describe('router', () => {
     assert.equal(some.routeNamed('bulk', 'y.test', 'mail')?.queueName, 'bulk', 'by its name, whatever holds');
     const none = createRouter([{ ...base, domains: ['*'], name: 'bulk', when: { senders: ['x@y.test'] } }]);
     assert.equal(none.route('y.test', 'mail', 'a@y.test', OWN_ORIGIN), undefined);
+  });
+
+  test('a queue of a domain has a name that fits into the label, with each mark behind it, or there is none', () => {
+    const long = createRouter([{ ...base, domains: ['*'], name: 'n'.repeat(200), perDomain: true }, { ...base, domains: ['l.test'], name: 'l'.repeat(200), lanes: 1024 }]);
+    const [fits, tooLong] = ['d'.repeat(50), 'd'.repeat(51)];
+    const route = long.route(fits, 'mail', '', OWN_ORIGIN);
+    assert.ok(route !== undefined);
+    assert.deepEqual([long.withTls(route, 'required'), long.withTls(route, 'optional')].map(({ queueName }) => queueName.length), [255, 255]);
+    assert.equal(long.route(tooLong, 'mail', '', OWN_ORIGIN), undefined);
+    assert.equal(long.routeNamed('n'.repeat(200), tooLong, 'bounce'), undefined);
+    const lane = long.route('l.test', 'mail', '', OWN_ORIGIN);
+    assert.ok(lane !== undefined && long.withTls(lane, 'required').queueName.length <= 255);
   });
 
   test('a strict route has one message in flight, whatever is configured', () => {
