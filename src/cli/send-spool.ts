@@ -176,6 +176,7 @@ function messageOf(
   return {
     sender: parsed.sender, recipients, ret: parsed.ret, envid: parsed.envid, content,
     is8bit: parsed.flags.includes('8bitmime'),
+    requiresTls: parsed.flags.includes('requiretls'),
     isUtf8: parsed.flags.includes('smtputf8')
       || [parsed.sender, ...waiting.map((one) => one.address)].some(isInternational),
   };
