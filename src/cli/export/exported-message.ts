@@ -100,7 +100,7 @@ export function exportedMessage(
     attempts: decoded.attempts,
     arrival_time: envelope.arrivalWallMs / 1000,
     due_time: decoded.dueWallMs === 0 ? null : decoded.dueWallMs / 1000,
-    expiry_time: envelope.expiryWallMs / 1000,
+    expiry_time: endMs(envelope, decoded) / 1000,
     ...(envelope.ret === RET_FULL
       ? { ret: 'FULL' as const } : envelope.ret === RET_HEADERS ? { ret: 'HDRS' as const } : {}),
     ...(envelope.envid === '' ? {} : { envid: envelope.envid }),
@@ -108,6 +108,12 @@ export function exportedMessage(
     client: envelope.client,
     helo: envelope.helo,
   };
+}
+
+/** Held by an operator: if it were released now. */
+function endMs({ expiryWallMs }: Envelope, { addedSeconds, heldSinceWallMs }: Note): number {
+  const heldMs = heldSinceWallMs === 0 ? 0 : Math.max(0, Date.now() - heldSinceWallMs);
+  return expiryWallMs + addedSeconds * 1000 + heldMs;
 }
 
 function recipientsOf(envelope: Envelope, note: Note): ExportedRecipient[] {

@@ -79,10 +79,10 @@ describe('the client of a spool', () => {
   test('sends what requires TLS to nobody in clear, whatever is offered there', async (t) => {
     const { port, lines } = await server(t, (line) => (line.startsWith('EHLO') ? '250-here\r\n250-8BITMIME\r\n250 REQUIRETLS\r\n' : usual(line)));
     const client = await SpoolClient.open(to(port));
+    t.after(() => { client.destroy(); });
     assert.match((await client.send(message({ requiresTls: true }))).trouble, /requires TLS \(REQUIRETLS\): send it with --tls/);
     assert.deepEqual((await client.send(message())).taken, [0]);
     assert.equal(lines.filter((line) => line.startsWith('MAIL')).length, 1, 'the next message goes by the same session');
-    client.destroy();
   });
 
   test('tells which recipients were taken, and goes on after a refusal', async (t) => {
