@@ -24,7 +24,12 @@ export type AliasChoice = (typeof ALIAS_CHOICES)[number];
 export interface SpooledRecipient extends Partial<SpoolRecipient> {
   readonly address: string;
   readonly state: string;
-  readonly alias?: { readonly address?: string | undefined; readonly notify?: string | undefined } | undefined;
+  readonly alias?: WrittenTo | undefined;
+}
+
+interface WrittenTo {
+  readonly address?: string | undefined;
+  readonly notify?: string | undefined;
 }
 
 /** One RCPT, and whom of the file it is for. */
@@ -117,9 +122,10 @@ export class SpoolPlanner {
   #aliasTrouble(unwanted: readonly SpooledRecipient[]): string[] {
     if (unwanted.length === 0) return [];
     const members = '--aliases members to what it led to, which reports may then name';
+    const original = '--aliases original sends to the address that was written to';
     return [this.#choice === 'original'
       ? `${named(unwanted)} by an alias whose address is not known: ${members}`
-      : `${named(unwanted)} by an alias: --aliases original sends to the address that was written to, ${members}`];
+      : `${named(unwanted)} by an alias: ${original}, ${members}`];
   }
 }
 
