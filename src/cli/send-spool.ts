@@ -1,11 +1,12 @@
 /**
  * `twinpost send --spool DIR`: submits what `store export` or `queue export` wrote, in the order of its
- * names. Only recipients whose state is `waiting` are sent to: the others had their outcome.
+ * names. To whom: export/spool-plan.ts.
  *
  *   NAME.json ─ all taken ─► NAME.sent    ─ some taken ─► NAME.json, those `sent`    ─ else ─► as it was
  *
- * A second run sends only what is left. A process that is killed between the server's 250 and the rename
- * sends that one message again (RFC 1047: better twice than never).
+ * Also one of which a report is owed stays: nobody makes that. A second run sends only what is left. A
+ * process that is killed between the server's 250 and the rename sends that one message again (RFC 1047:
+ * better twice than never); of a list that stands in several files, maybe for each that is left.
  */
 import { readFileSync, readdirSync, renameSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -14,20 +15,24 @@ import { formatCount } from '../base/units.js';
 import { Sessions } from '../load/session.js';
 import type { Target } from '../load/session.js';
 import { SpoolClient, SpoolLost } from '../load/spool-client.js';
-import type { SpoolMessage, SpoolRecipient } from '../load/spool-client.js';
+import type { SpoolMessage } from '../load/spool-client.js';
 import type { CliContext } from './context.js';
 import { CliError } from './context.js';
+import type { AliasChoice, PlannedRecipient, SpooledRecipient } from './export/spool-plan.js';
+import { SpoolPlanner, isUnfinished } from './export/spool-plan.js';
 import { counted } from './tables.js';
 
 /** A path may hold nearly anything, but no control character: that would be a command of its own. */
 const address = z.string().max(1024).regex(/^[^\u0000-\u001f\u007f]*$/);
 /** xtext and parameters (RFC 3461 4): visible ASCII. */
 const parameter = z.string().max(1024).regex(/^[\x21-\x7e]+$/);
+const notify = z.string().regex(/^(NEVER|(SUCCESS|FAILURE|DELAY)(,(SUCCESS|FAILURE|DELAY))*)$/).optional();
 const recipient = z.looseObject({
   address: address.min(1),
   state: z.string(),
-  notify: z.string().regex(/^(NEVER|(SUCCESS|FAILURE|DELAY)(,(SUCCESS|FAILURE|DELAY))*)$/).optional(),
+  notify,
   orcpt: parameter.optional(),
+  alias: z.object({ address: address.min(1).optional(), notify }).optional(),
 });
 const envelope = z.looseObject({
   sender: address,
@@ -35,11 +40,11 @@ const envelope = z.looseObject({
   ret: z.enum(['FULL', 'HDRS']).optional(),
   envid: parameter.optional(),
   flags: z.array(z.string()).prefault([]),
+  queue_id: z.string().optional(),
   unreadable: z.unknown().optional(),
 });
 type EnvelopeFile = z.output<typeof envelope>;
 
-const WAITING = 'waiting';
 const SENT = 'sent';
 /** A server that takes no connection so many times in a row is down. */
 const CONNECT_FAILURES_MAX = 3;
@@ -47,6 +52,8 @@ const CONNECT_FAILURES_MAX = 3;
 export interface SendSpoolOptions {
   readonly folder: string;
   readonly to: Target;
+  /** What is done with mail that an alias led on; undefined: it stays. */
+  readonly aliases: AliasChoice | undefined;
   readonly timeoutMs: number;
   readonly json: boolean;
 }
@@ -60,6 +67,7 @@ class SpoolRun {
   readonly #options: SendSpoolOptions;
   readonly #context: CliContext;
   readonly #sessions: Sessions;
+  readonly #planner: SpoolPlanner;
   #client: SpoolClient | undefined;
   #connectFailures = 0;
   #sent = 0;
@@ -69,11 +77,13 @@ class SpoolRun {
   constructor(options: SendSpoolOptions, context: CliContext) {
     this.#options = options;
     this.#context = context;
+    this.#planner = new SpoolPlanner(options.aliases);
     this.#sessions = new Sessions(options.to, 'localhost', options.timeoutMs);
   }
 
   async run(): Promise<number> {
     const files = listSpool(this.#options.folder);
+    if (this.#options.aliases === 'original') this.#lookAt(files);
     for (const file of files) {
       if (this.#context.stopSignal.aborted || this.#connectFailures >= CONNECT_FAILURES_MAX) {
         this.#failed += 1;
@@ -89,16 +99,41 @@ class SpoolRun {
     return this.#failed === 0 ? 0 : 1;
   }
 
-  /** '' when the server has taken all that was to be sent, else why not. */
+  /** A list stands in the files of several queues: what was asked of it, in one of them. */
+  #lookAt(files: readonly string[]): void {
+    for (const file of files) {
+      const parsed = readEnvelope(file);
+      if (typeof parsed !== 'string') this.#planner.look(parsed.queue_id ?? file, parsed.recipients);
+    }
+  }
+
+  /** '' when the server has taken all that was to be sent, and no report is owed; else why not. */
   async #sendFile(file: string): Promise<string> {
     const parsed = readEnvelope(file);
     if (typeof parsed === 'string') return parsed;
     if (parsed.unreadable !== undefined) return 'its envelope could not be read when it was exported';
-    const waiting = parsed.recipients.filter((one) => one.state === WAITING);
-    if (waiting.length === 0) {
+    if (!parsed.recipients.some(isUnfinished)) {
       this.#nothing += 1;
       return '';
     }
+    const message = parsed.queue_id ?? file;
+    const { recipients, covered, troubles } = this.#planner.plan(message, parsed.recipients);
+    const done = new Set(covered);
+    const trouble = recipients.length === 0 ? '' : await this.#submit(file, parsed, recipients, (taken) => {
+      this.#planner.onTaken(message, taken);
+      for (const one of taken.standsFor) done.add(one);
+    });
+    if (done.size > 0) mark(file, parsed, done);
+    const why = [trouble, ...troubles].filter((text) => text !== '').join('; ');
+    if (why === '') this.#sent += 1;
+    return why;
+  }
+
+  /** As #sendFile(), of these recipients. */
+  async #submit(
+    file: string, parsed: EnvelopeFile, recipients: readonly PlannedRecipient[],
+    onTaken: (taken: PlannedRecipient) => void,
+  ): Promise<string> {
     let content: Uint8Array;
     try {
       content = readFileSync(file.replace(/\.json$/, '.eml'));
@@ -107,14 +142,16 @@ class SpoolRun {
     }
     const client = await this.#connected();
     if (typeof client === 'string') return client;
-    const result = await client.send(messageOf(parsed, waiting, content));
+    const result = await client.send(messageOf(parsed, recipients, content));
     if (result.lost) {
       client.destroy();
       this.#client = undefined;
     }
-    if (result.taken.length > 0) mark(file, parsed, new Set(result.taken.map((i) => waiting[i])));
-    if (result.taken.length === waiting.length) this.#sent += 1;
-    return result.taken.length === waiting.length ? '' : result.trouble;
+    for (const index of result.taken) {
+      const taken = recipients[index];
+      if (taken !== undefined) onTaken(taken);
+    }
+    return result.trouble;
   }
 
   async #connected(): Promise<SpoolClient | string> {
@@ -169,15 +206,14 @@ function readEnvelope(file: string): EnvelopeFile | string {
 }
 
 function messageOf(
-  parsed: EnvelopeFile, waiting: readonly EnvelopeFile['recipients'][number][], content: Uint8Array,
+  parsed: EnvelopeFile, recipients: readonly PlannedRecipient[], content: Uint8Array,
 ): SpoolMessage {
-  const recipients: SpoolRecipient[] =
-    waiting.map((one) => ({ address: one.address, notify: one.notify, orcpt: one.orcpt }));
   return {
     sender: parsed.sender, recipients, ret: parsed.ret, envid: parsed.envid, content,
     is8bit: parsed.flags.includes('8bitmime'),
+    requiresTls: parsed.flags.includes('requiretls'),
     isUtf8: parsed.flags.includes('smtputf8')
-      || [parsed.sender, ...waiting.map((one) => one.address)].some(isInternational),
+      || [parsed.sender, ...recipients.map((one) => one.address)].some(isInternational),
   };
 }
 
@@ -186,11 +222,9 @@ function isInternational(address: string): boolean {
 }
 
 /** What the server has taken is never sent again: by a rename, or in the file when some are left. */
-function mark(
-  file: string, parsed: EnvelopeFile, taken: ReadonlySet<EnvelopeFile['recipients'][number] | undefined>,
-): void {
+function mark(file: string, parsed: EnvelopeFile, taken: ReadonlySet<SpooledRecipient>): void {
   const recipients = parsed.recipients.map((one) => (taken.has(one) ? { ...one, state: SENT } : one));
-  if (!recipients.some((one) => one.state === WAITING)) {
+  if (!recipients.some(isUnfinished)) {
     renameSync(file, file.replace(/\.json$/, '.sent'));
     return;
   }

@@ -10,6 +10,7 @@ import type { CliContext, Terminal } from './context.js';
 import { CliError, UsageError } from './context.js';
 import { addressArgument, countArgument, durationArgument } from './numbers.js';
 import { number, numberOr, text, textOr } from './options.js';
+import { ALIAS_CHOICES } from './export/spool-plan.js';
 import { sendSpool } from './send-spool.js';
 
 const BAR_CELLS = 30;
@@ -27,6 +28,11 @@ function sendOptions(args: Argv) {
       'spool',
       text('submit the messages of this folder (store export, queue export), each with its own envelope'),
     )
+    .option('aliases', {
+      choices: ALIAS_CHOICES,
+      describe: 'mail of --spool that an alias led on goes to the address that was written to, once, also to '
+        + 'members of a list who have it; or to what the alias led to, which reports may then name',
+    })
     .option('rate', number('messages a second at most'))
     .option('from', { type: 'string', describe: 'reverse-path; empty for the null reverse-path' })
     .option('domain', {
@@ -61,7 +67,8 @@ export function sendCommand(cli: Argv, context: CliContext, done: (code: number)
     if (args.spool !== undefined) {
       void context.untilStopped();
       const timeoutMs = durationArgument('patience', args.patience);
-      const spool = { folder: args.spool, to: targetOf(args), timeoutMs, json: args.json };
+      const { spool: folder, aliases, json } = args;
+      const spool = { folder, aliases, to: targetOf(args), timeoutMs, json };
       done(await orOneLine(sendSpool(spool, context)));
       return;
     }

@@ -486,6 +486,7 @@ export class GatewayCore implements Reception, DeliverySource {
       entries: this.entries, settlement: this.#settlement, acceptance: this.#acceptance,
       wayTo: ports.reportWay, withTls: (route, need) => ports.router.withTls(route, need),
       events: ports.events, signer: ports.reportSigner, outageOf: (queue) => this.outageOf(queue),
+      expiryWallMs: (row, note) => this.holds.expiryWallMs(row, note) + this.frame.aheadMs(),
       nextMessageId: () => this.nextMessageId(),
       compose: (input, ownerId) =>
         this.inHand.during(ownerId, input.envelope.messageId, () => ports.compose(input)),

@@ -105,6 +105,11 @@ export class ClientSession implements ConnectionHandlers, ReplySink {
     return this.#state === State.READY;
   }
 
+  /** The server has proved itself, and its offers were read within TLS. */
+  get isSecure(): boolean {
+    return this.#isSecure;
+  }
+
   get isClosed(): boolean {
     return this.#state === State.CLOSED;
   }

@@ -5,12 +5,14 @@
  *   opening (session.ts) ─► ( MAIL RCPT… DATA content )… ─► QUIT
  *
  * RET, ENVID, NOTIFY and ORCPT (RFC 3461) go to a server that offers DSN, as the client once gave them; to
- * others the message goes without; not without SMTPUTF8 or 8BITMIME where it needs them. Content is sent as
- * it is but for dot-stuffing and line ends.
+ * others the message goes without; not without SMTPUTF8, 8BITMIME or REQUIRETLS where it needs them. Content
+ * is sent as it is but for dot-stuffing and line ends.
  * `src/load/client.ts` is the other client, which measures.
  */
-import { CAN_8BITMIME, CAN_SMTPUTF8 } from '../smtp/capabilities.js';
-import { DATA, NEEDS_8BITMIME, NEEDS_SMTPUTF8, RSET, putMail, putRcpt } from '../smtp/commands.js';
+import { CAN_8BITMIME, CAN_REQUIRETLS, CAN_SMTPUTF8 } from '../smtp/capabilities.js';
+import {
+  DATA, NEEDS_8BITMIME, NEEDS_REQUIRETLS, NEEDS_SMTPUTF8, RSET, putMail, putRcpt,
+} from '../smtp/commands.js';
 import { wireContent, withLineEnds } from '../smtp/content-lines.js';
 import { TEXT_UNSENDABLE, kindOfText } from '../smtp/write-buffer.js';
 import type { WriteBuffer } from '../smtp/write-buffer.js';
@@ -30,6 +32,8 @@ export interface SpoolMessage {
   readonly envid: string | undefined;
   readonly is8bit: boolean;
   readonly isUtf8: boolean;
+  /** RFC 8689: it goes within TLS alone, to a server that promises as much. */
+  readonly requiresTls: boolean;
   readonly content: Uint8Array;
 }
 
@@ -126,22 +130,12 @@ export class SpoolClient implements SessionOwner {
   }
 
   async #transaction(message: SpoolMessage): Promise<SpoolResult> {
-    const unsendable = [message.sender, ...message.recipients.map(({ address }) => address)].some(
-      (address) => kindOfText(address) === TEXT_UNSENDABLE,
-    );
-    if (unsendable) {
-      return { taken: [], trouble: 'an address holds characters that can not be sent', lost: false };
-    }
+    const trouble = this.#whyNot(message);
+    if (trouble !== '') return { taken: [], trouble, lost: false };
     const peer = this.#session.capabilities;
-    if (message.isUtf8 && (peer.bits & CAN_SMTPUTF8) === 0) {
-      return { taken: [], trouble: 'it needs SMTPUTF8, which the server does not offer', lost: false };
-    }
-    // Content is never changed on its way, nor sent raw to who does not take it (RFC 6152 3).
-    if (message.is8bit && (peer.bits & CAN_8BITMIME) === 0) {
-      return { taken: [], trouble: 'it has 8-bit content, which the server does not take', lost: false };
-    }
     const lines = withLineEnds(message.content);
-    const needs = (message.is8bit ? NEEDS_8BITMIME : 0) | (message.isUtf8 ? NEEDS_SMTPUTF8 : 0);
+    const needs = (message.is8bit ? NEEDS_8BITMIME : 0) | (message.isUtf8 ? NEEDS_SMTPUTF8 : 0)
+      | (message.requiresTls ? NEEDS_REQUIRETLS : 0);
     const { sender, ret = '', envid = '' } = message;
     const mail = await this.#ask((into) => { putMail(into, peer, sender, lines.length, needs, ret, envid); });
     if (mail.code !== 250) return await this.#giveUp(`MAIL: ${mail.text}`, mail);
@@ -163,6 +157,23 @@ export class SpoolClient implements SessionOwner {
       return { taken: [], trouble: final.text, lost: final.code === 421 };
     }
     return { taken, trouble: troubles.join('; '), lost: false };
+  }
+
+  /** Why this server can't be given it, whatever it would say; '' if it can. */
+  #whyNot({ sender, recipients, is8bit, isUtf8, requiresTls }: SpoolMessage): string {
+    const { capabilities: { bits }, isSecure } = this.#session;
+    const addresses = [sender, ...recipients.map(({ address }) => address)];
+    if (addresses.some((address) => kindOfText(address) === TEXT_UNSENDABLE)) {
+      return 'an address holds characters that can not be sent';
+    }
+    if (isUtf8 && (bits & CAN_SMTPUTF8) === 0) return 'it needs SMTPUTF8, which the server does not offer';
+    // Content is never changed on its way, nor sent raw to who does not take it (RFC 6152 3).
+    if (is8bit && (bits & CAN_8BITMIME) === 0) return 'it has 8-bit content, which the server does not take';
+    if (!requiresTls) return '';
+    // What is offered in clear may have been put in by anybody (RFC 8689 4.2.1).
+    if (!isSecure) return 'its sender requires TLS (REQUIRETLS): send it with --tls starttls or implicit';
+    return (bits & CAN_REQUIRETLS) === 0
+      ? 'its sender requires TLS all the way (REQUIRETLS), which the server does not offer' : '';
   }
 
   async #giveUp(trouble: string, reply: Reply): Promise<SpoolResult> {

@@ -1,15 +1,19 @@
 /**
  * REQUIRETLS and TLS-Required (RFC 8689) by real processes: what is offered where, what next hops are told, also after a
- * kill of the gateway, where a message fails, and that its report must have TLS as well.
+ * kill of the gateway, where a message fails, and that its report must have TLS as well; what is exported keeps it.
  */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
+import { mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
 import net from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import tls from 'node:tls';
 import { HOST, startCluster, until } from './cluster.js';
 import { SmtpTalk } from './smtp-talk.js';
 import { TlsHop, makeCertificates } from './tls-hop.js';
+import { twinpost } from './twinpost.js';
 
 const certificates = makeCertificates();
 const whyNot = certificates === undefined ? 'openssl is missing' : false;
@@ -85,4 +89,39 @@ test('mail that must have TLS goes only where that is promised, through a kill; 
   await put(again, '', 'five@clear.example');
   await until('both are there', () => unable.taken.length + clear.taken.length === 2, 30_000, cluster.gateway);
   assert.match(log(), /"queue":"unable\.example!any"/);
+});
+
+test('mail that must have TLS and was exported is sent again only where that is promised', { timeout: 120_000, skip: whyNot }, async (t) => {
+  assert.ok(certificates !== undefined);
+  const certificate = certificates.issue('hop.test');
+  const away = new TlsHop({ certificate, offers: ['8BITMIME', 'REQUIRETLS'], toStartTls: '454 4.7.0 not now' });
+  const able = new TlsHop({ certificate, offersInTls: ['8BITMIME', 'REQUIRETLS'] });
+  const unable = new TlsHop({ certificate, offers: ['8BITMIME'] });
+  const clear = new TlsHop({ offersStartTls: false, offers: ['8BITMIME', 'REQUIRETLS'] });
+  const folder = join(mkdtempSync(join(tmpdir(), 'twinpost-requiretls-')), 'mails');
+  t.after(() => {
+    for (const hop of [away, able, unable, clear]) hop.close();
+    rmSync(join(folder, '..'), { recursive: true, force: true });
+  });
+  const cluster = await startCluster({
+    sink: false,
+    routes: [{ domain: '*', name: 'away', via: `smtp://127.0.0.1:${String(await away.listen())}`, tls: 'verify', ca_file: certificates.caFile, server_name: 'hop.test' }],
+    gateway: { smtp: { tls: { cert: certificate.certFile, key: certificate.keyFile } } },
+  });
+  t.after(() => cluster.stop());
+  await put((await secureTalk(cluster.smtpPort)).talk, ' REQUIRETLS', 'one@away.example');
+  await until('it waits', () => cluster.gateway.log().includes('454 4.7.0 not now'), 30_000, cluster.gateway);
+  assert.equal((await twinpost(['queue', 'export', '--everything', folder, '--from', `${HOST}:${String(cluster.adminPort)}`])).code, 0);
+
+  const send = async (hop: TlsHop, ...tlsOptions: readonly string[]): Promise<readonly unknown[]> => {
+    const { code, error } = await twinpost(['send', '--spool', folder, '--to', `127.0.0.1:${String(await hop.listen())}`, ...tlsOptions]);
+    return [code, /REQUIRETLS/.test(error), hop.taken.length];
+  };
+  const secure = ['--tls', 'starttls', '--ca', certificates.caFile, '--tls-name', 'hop.test'];
+  assert.deepEqual(await send(clear), [1, true, 0]);
+  assert.deepEqual(await send(unable, ...secure), [1, true, 0]);
+  const left = readdirSync(folder, { recursive: true, encoding: 'utf8' }).find((name) => name.endsWith('.json')) ?? '';
+  assert.match(readFileSync(join(folder, left), 'utf8'), /"queue_name": "away!tls"/);
+  assert.deepEqual(await send(able, ...secure), [0, false, 1]);
+  assert.match(able.said.find((line) => line.startsWith('MAIL')) ?? '', / REQUIRETLS\b/);
 });

@@ -4,6 +4,7 @@ import { describe, test } from 'node:test';
 import type { QueueOrderAnswer } from '../../src/admin-api/queue-orders.js';
 import { formatMessageId } from '../../src/base/text-id.js';
 import { EntryState } from '../../src/gateway/queue/entry-table.js';
+import { NOTIFY_DELAY } from '../../src/gateway/queue/types.js';
 import { whyItIsHere } from '../../src/gateway/look/waiting-reason.js';
 import { doById } from './by-id.js';
 import type { MessageVerb } from './by-id.js';
@@ -150,6 +151,19 @@ describe('messages that an operator delays', () => {
     world.until(() => letter.reports.size === 1, 6000, 'its time is up');
     world.untilQuiet();
     checkAll(world.letters, world.queueNames);
+  });
+
+  test('have senders who are told of the delay with the end that mail has by then, not that of its envelope', () => {
+    const [lifetimeMs, forMs] = [600_000, 3_600_000];
+    const world = World.started({ lifetimeMs, delayAfterMs: 60_000 });
+    world.hops.script = ({ queueName }) => (queueName === 'senders' ? 'accept' : 'defer');
+    const letter = world.submit(['q1'], { notify: NOTIFY_DELAY });
+    world.run(5000);
+    const endMs = world.gateway.wallMs() + forMs + lifetimeMs;
+    delay(world, letter, forMs);
+    world.until(() => letter.reports.size === 1, 200_000, 'its delay is reported');
+    const told = world.gateway.lastComposed?.envelope.expiryWallMs ?? 0;
+    assert.ok(Math.abs(told - endMs) < 5000, String(told - endMs));
   });
 
   test('are released before their time, and stay so over a restart; a flush does not mean them', () => {

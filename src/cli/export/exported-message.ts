@@ -3,17 +3,20 @@
  * of `postqueue -j` where it has them. Made from the bytes that stores and gateways keep; an entry that this
  * release can't read is exported all the same, its head and note in base64.
  *
- * Read back by `twinpost send --spool`, which needs sender, recipients, ret, envid and flags.
+ * Read back by `twinpost send --spool`, which needs sender, recipients, ret, envid, flags and queue_id.
  */
 import { formatMessageId } from '../../base/text-id.js';
+import { utf8AddressOf } from '../../base/utf8-address.js';
+import { xtextDecoded } from '../../gateway/bounce/dsn-text.js';
+import { isHidden } from '../../gateway/bounce/hidden-members.js';
 import { decodeEnvelope } from '../../gateway/queue/envelope.js';
 import { RECIPIENT_STATE_NAMES, TO_TRY, decodeNote, freshNote } from '../../gateway/queue/note.js';
 import type { Note } from '../../gateway/queue/note.js';
 import {
-  ENVELOPE_8BIT, ENVELOPE_DOT_LINES, ENVELOPE_REQUIRETLS, ENVELOPE_UTF8_HEADER, NOTIFY_BITS, NOTIFY_DELAY,
-  NOTIFY_FAILURE, NOTIFY_NEVER, NOTIFY_SUCCESS, RET_FULL, RET_HEADERS,
+  ALIAS_SUCCESS, ENVELOPE_8BIT, ENVELOPE_DOT_LINES, ENVELOPE_REQUIRETLS, ENVELOPE_UTF8_HEADER, NOTIFY_BITS,
+  NOTIFY_DELAY, NOTIFY_FAILURE, NOTIFY_NEVER, NOTIFY_SUCCESS, RET_FULL, RET_HEADERS,
 } from '../../gateway/queue/types.js';
-import type { Envelope } from '../../gateway/queue/types.js';
+import type { Envelope, Recipient } from '../../gateway/queue/types.js';
 import type { Packer } from '../../platform/ports.js';
 
 /** Where messages are found: in a partition of a store, or in a queue of a gateway. */
@@ -34,6 +37,8 @@ export interface ExportedRecipient {
   /** RFC 3461 NOTIFY and ORCPT, left out if not given. */
   readonly notify?: string;
   readonly orcpt?: string;
+  /** Of what an alias led to, or stood for: what the sender wrote to, if that is known, and asked for. */
+  readonly alias?: { readonly address?: string; readonly notify?: string };
 }
 
 export interface ExportedMessage {
@@ -100,7 +105,7 @@ export function exportedMessage(
     attempts: decoded.attempts,
     arrival_time: envelope.arrivalWallMs / 1000,
     due_time: decoded.dueWallMs === 0 ? null : decoded.dueWallMs / 1000,
-    expiry_time: envelope.expiryWallMs / 1000,
+    expiry_time: endMs(envelope, decoded) / 1000,
     ...(envelope.ret === RET_FULL
       ? { ret: 'FULL' as const } : envelope.ret === RET_HEADERS ? { ret: 'HDRS' as const } : {}),
     ...(envelope.envid === '' ? {} : { envid: envelope.envid }),
@@ -108,6 +113,12 @@ export function exportedMessage(
     client: envelope.client,
     helo: envelope.helo,
   };
+}
+
+/** Held by an operator: if it were released now. */
+function endMs({ expiryWallMs }: Envelope, { addedSeconds, heldSinceWallMs }: Note): number {
+  const heldMs = heldSinceWallMs === 0 ? 0 : Math.max(0, Date.now() - heldSinceWallMs);
+  return expiryWallMs + addedSeconds * 1000 + heldMs;
 }
 
 function recipientsOf(envelope: Envelope, note: Note): ExportedRecipient[] {
@@ -120,12 +131,33 @@ function recipientsOf(envelope: Envelope, note: Note): ExportedRecipient[] {
       address: recipient.address,
       state: RECIPIENT_STATE_NAMES[note.states[i] ?? TO_TRY] ?? 'ended',
       ...(reply === undefined ? {} : { last_reply: reply }),
-      ...((recipient.notify & NOTIFY_BITS) === 0 ? {} : {
-        notify: NOTIFIES.filter(([bit]) => (recipient.notify & bit) !== 0).map(([, word]) => word).join(','),
-      }),
+      ...notifyOf(recipient.notify),
       ...(recipient.orcpt === '' ? {} : { orcpt: recipient.orcpt }),
+      ...((recipient.notify & ~NOTIFY_BITS) === 0 ? {} : { alias: aliasOf(recipient) }),
     };
   });
+}
+
+function notifyOf(bits: number): { readonly notify?: string } {
+  if ((bits & NOTIFY_BITS) === 0) return {};
+  return { notify: NOTIFIES.filter(([bit]) => (bits & bit) !== 0).map(([, word]) => word).join(',') };
+}
+
+/** Success that we were to tell was asked for beside the rest, or alone: then the rest is NEVER. */
+function aliasOf(recipient: Recipient): NonNullable<ExportedRecipient['alias']> {
+  const { address, notify, orcpt } = recipient;
+  const asked = (notify & ALIAS_SUCCESS) === 0 ? notify : (notify & ~NOTIFY_NEVER) | NOTIFY_SUCCESS;
+  const written = isHidden(recipient) ? writtenTo(orcpt) : address;
+  return { ...(written === '' ? {} : { address: written }), ...notifyOf(asked) };
+}
+
+/** '' where ORCPT has no address of mail: a client may say what it likes, and a long one is not kept. */
+function writtenTo(orcpt: string): string {
+  const semicolon = orcpt.indexOf(';');
+  const given = orcpt.slice(semicolon + 1);
+  const type = orcpt.slice(0, Math.max(0, semicolon)).toLowerCase();
+  const address = type === 'rfc822' ? xtextDecoded(given) : type === 'utf-8' ? utf8AddressOf(given) : '';
+  return /^[^\u0000-\u001f\u007f<>]+@[^\u0000-\u001f\u007f<>@]+$/.test(address) ? address : '';
 }
 
 /** Undefined when the note can't be read. Its bytes may come from a file that somebody changed. */

@@ -77,6 +77,8 @@ export interface ReportWriterPorts {
   readonly events: MailEvents;
   /** Undefined: reports leave unsigned. */
   readonly signer: ReportSigner | undefined;
+  /** When an entry expires, held and delayed as it was and is, by the clock that people read. */
+  expiryWallMs(row: number, note: Note): number;
   /** Why mail of the queue does not leave. */
   outageOf(queue: MailQueue): Outage | undefined;
   nextMessageId(): number;
@@ -148,8 +150,11 @@ export class ReportWriter {
     const bytesMax = kind === 'failure' ? RET_FULL_BYTES_MAX + 1 : HEADER_BYTES_MAX;
     const content = new Uint8Array(Math.min(bodyBytes, bytesMax));
     entries.copyBody(row, content, 0, content.length);
-    const about = isShort || requiresTls(envelope) ? { ...envelope, ret: RET_HEADERS } : envelope;
     const { note, texts } = this.#said(subject);
+    // Its end by its head is that of mail which nobody held or delayed.
+    const expiryWallMs = this.#ports.expiryWallMs(row, note);
+    const ret = isShort || requiresTls(envelope) ? RET_HEADERS : envelope.ret;
+    const about = { ...envelope, expiryWallMs, ret };
     const { nextHop } = queue.route;
     const input = { kind, envelope: about, note, texts, recipients, nextHop, reportId, content };
     return this.#ports.compose(input, queue.ownerId);

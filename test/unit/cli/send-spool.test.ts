@@ -8,6 +8,7 @@ import { describe, test } from 'node:test';
 import type { TestContext } from 'node:test';
 import type { CliContext } from '../../../src/cli/context.js';
 import { ExportFolder, safeName } from '../../../src/cli/export/folder.js';
+import type { AliasChoice } from '../../../src/cli/export/spool-plan.js';
 import { sendSpool } from '../../../src/cli/send-spool.js';
 
 interface Bench {
@@ -15,7 +16,7 @@ interface Bench {
   readonly said: string[];
   readonly errors: string[];
   readonly lines: string[];
-  send(): Promise<number>;
+  send(aliases?: AliasChoice): Promise<number>;
   put(name: string, json: unknown, eml?: string): void;
   json(name: string): { recipients: { address: string; state: string }[] };
 }
@@ -30,7 +31,8 @@ async function bench(t: TestContext): Promise<Bench> {
     socket.on('data', (data) => {
       const line = data.toString('latin1');
       lines.push(line);
-      socket.write(line.startsWith('DATA') ? '354 go on\r\n' : line.includes('<no@') ? '550 5.1.1 unknown\r\n' : '250 ok\r\n');
+      if (line.startsWith('EHLO')) socket.write('250-here\r\n250 DSN\r\n');
+      else socket.write(line.startsWith('DATA') ? '354 go on\r\n' : line.includes('<no@') ? '550 5.1.1 unknown\r\n' : '250 ok\r\n');
     });
   });
   await new Promise<void>((resolve) => { server.listen(0, '127.0.0.1', resolve); });
@@ -44,7 +46,7 @@ async function bench(t: TestContext): Promise<Bench> {
   const { port } = server.address() as AddressInfo;
   return {
     folder, said, errors, lines,
-    send: () => sendSpool({ folder, to: { host: '127.0.0.1', port }, timeoutMs: 5_000, json: true }, context as unknown as CliContext),
+    send: (aliases) => sendSpool({ folder, aliases, to: { host: '127.0.0.1', port }, timeoutMs: 5_000, json: true }, context as unknown as CliContext),
     put: (name, json, eml = 'Subject: x\r\n\r\n') => {
       writeFileSync(join(folder, `${name}.json`), typeof json === 'string' ? json : JSON.stringify(json));
       writeFileSync(join(folder, `${name}.eml`), eml);
@@ -82,6 +84,64 @@ describe('send --spool', () => {
     assert.equal(await send(), 1);
     assert.equal(errors.length, 5);
     assert.deepEqual(lines, []);
+  });
+});
+
+/** A list of three, of whom two are left, in the files of two queues; one is behind an alias by himself. */
+function putList({ put }: Bench): void {
+  const orcpt = 'rfc822;team@ours.example';
+  const member = (address: string, notify: string, state = 'waiting'): object =>
+    ({ address, state, notify: notify === 'SUCCESS,FAILURE' ? 'FAILURE' : notify, orcpt, alias: { address: 'team@ours.example', notify } });
+  put('1', { queue_id: 'A', sender: 'a@b', recipients: [...to('yes@d'), member('x@hidden', 'FAILURE'), member('y@hidden', 'FAILURE', 'delivered')] });
+  put('2', { queue_id: 'A', sender: 'a@b', recipients: [member('z@else', 'SUCCESS,FAILURE')] });
+  put('3', { queue_id: 'B', sender: 'a@b', recipients: [{ address: 'w@else', state: 'waiting', alias: {} }] });
+}
+
+function rcptsOf({ lines }: Bench): string[] {
+  return lines.filter((line) => line.startsWith('RCPT')).map((line) => line.slice('RCPT TO:'.length).trim());
+}
+
+describe('mail of a spool that an alias led on', () => {
+  test('goes nowhere until somebody says where: others of the message do', async (t) => {
+    const world = await bench(t);
+    putList(world);
+    assert.equal(await world.send(), 1);
+    assert.deepEqual(rcptsOf(world), ['<yes@d>']);
+    assert.equal(world.errors.length, 3);
+    assert.match(world.errors[0] ?? '', /1\.json: not sent: <x@hidden> by an alias: --aliases original .*--aliases members /);
+    assert.deepEqual(world.json('1').recipients.map(({ state }) => state), ['sent', 'waiting', 'delivered']);
+  });
+
+  test('goes to the address that was written to, once for all files of the message, with what was asked of it', async (t) => {
+    const world = await bench(t);
+    putList(world);
+    assert.equal(await world.send('original'), 1);
+    assert.deepEqual(rcptsOf(world), ['<yes@d>', '<team@ours.example> NOTIFY=FAILURE,SUCCESS ORCPT=rfc822;team@ours.example']);
+    assert.deepEqual(readdirSync(world.folder).filter((name) => !name.endsWith('.eml')), ['1.sent', '2.sent', '3.json']);
+    assert.match(world.errors.join('\n'), /^[^\n]*3\.json: not sent: <w@else> by an alias whose address is not known: --aliases members [^\n]*$/);
+  });
+
+  test('goes to what the alias led to if that is wanted, and asks for no success of that', async (t) => {
+    const world = await bench(t);
+    putList(world);
+    assert.equal(await world.send('members'), 0);
+    const orcpt = ' NOTIFY=FAILURE ORCPT=rfc822;team@ours.example';
+    assert.deepEqual(rcptsOf(world), ['<yes@d>', `<x@hidden>${orcpt}`, `<z@else>${orcpt}`, '<w@else>']);
+  });
+
+  test('whose report is owed stays, and every run names it', async (t) => {
+    const { put, send, json, errors, said, lines } = await bench(t);
+    put('1', { sender: 'a@b', recipients: [...to('yes@d'), { address: 'gone@d', state: 'failed, report owed' }, { address: 'in@d', state: 'delivered, report owed' }] });
+    for (const sent of [1, 0]) {
+      errors.length = 0;
+      said.length = 0;
+      lines.length = 0;
+      assert.equal(await send(), 1);
+      assert.match(errors.join('\n'), /1\.json: not sent: a report is owed of <gone@d> \(failed\), <in@d> \(delivered\), and not sent: tell the sender/);
+      assert.deepEqual(JSON.parse(said[0] ?? ''), { sent: 0, failed: 1, nothing_to_send: 0 });
+      assert.equal(lines.filter((line) => line.startsWith('RCPT')).length, sent);
+      assert.equal(json('1').recipients[0]?.state, 'sent');
+    }
   });
 });
 

@@ -49,7 +49,7 @@ function usual(line: string): string {
 function message(more: Partial<SpoolMessage> = {}): SpoolMessage {
   return {
     sender: 'a@client.example', recipients: [{ address: 'bob@d.example', notify: 'SUCCESS,DELAY', orcpt: 'rfc822;bob@d.example' }], ret: 'HDRS', envid: 'QQ314',
-    is8bit: true, isUtf8: false, content: Buffer.from('Subject: x\r\n\r\n.dot\r\n'), ...more,
+    is8bit: true, isUtf8: false, requiresTls: false, content: Buffer.from('Subject: x\r\n\r\n.dot\r\n'), ...more,
   };
 }
 
@@ -74,6 +74,15 @@ describe('the client of a spool', () => {
     assert.match((await client.send(message())).trouble, /8-bit content/);
     assert.equal(lines.length, 5, 'of what the server does not take nothing is sent');
     client.destroy();
+  });
+
+  test('sends what requires TLS to nobody in clear, whatever is offered there', async (t) => {
+    const { port, lines } = await server(t, (line) => (line.startsWith('EHLO') ? '250-here\r\n250-8BITMIME\r\n250 REQUIRETLS\r\n' : usual(line)));
+    const client = await SpoolClient.open(to(port));
+    t.after(() => { client.destroy(); });
+    assert.match((await client.send(message({ requiresTls: true }))).trouble, /requires TLS \(REQUIRETLS\): send it with --tls/);
+    assert.deepEqual((await client.send(message())).taken, [0]);
+    assert.equal(lines.filter((line) => line.startsWith('MAIL')).length, 1, 'the next message goes by the same session');
   });
 
   test('tells which recipients were taken, and goes on after a refusal', async (t) => {
