@@ -617,11 +617,13 @@ const THREE_HOSTS = ['host-1', 'host-2', 'host-3'].flatMap((host) => {
 
 describe('the examples', () => {
   /** Files, and how many roles each has. */
-  for (const [name, roles] of [['gateway.yaml', 1], ['store.yaml', 1], ['outbound/gateway.yaml', 1], ...THREE_HOSTS] as const) {
+  for (const [name, roles, folder = 'state'] of [
+    ['gateway.yaml', 1], ['store.yaml', 1], ['outbound/gateway.yaml', 1, '/var/lib/twinpost'], ...THREE_HOSTS,
+  ] as const) {
     test(`${name} has a folder for what outlives each process`, () => {
       const file = parse(readFileSync(`configs/${name}`, 'utf8')) as Readonly<Record<string, { readonly state_dir?: string }>>;
       const sections = ['gateway', 'store'].flatMap((role) => file[role] ?? []);
-      assert.deepEqual(sections.map((section) => section.state_dir), Array.from({ length: roles }, () => 'state'));
+      assert.deepEqual(sections.map((section) => section.state_dir), Array.from({ length: roles }, () => folder));
     });
 
     test(`${name} lacks its secret files and nothing else`, () => {
@@ -631,6 +633,20 @@ describe('the examples', () => {
       assert.ok(errors.length > 0);
     });
   }
+});
+
+test('units let their services write where the examples do, and logs are rotated there', () => {
+  const unit = (role: string): string => readFileSync(`configs/systemd/twinpost-${role}.service`, 'utf8');
+  const folderOf = (role: string, key: string): string => new RegExp(`^${key}=(.+)$`, 'm').exec(unit(role))?.[1] ?? 'none';
+  for (const [role, stateDir] of [['gateway', '/var/lib/twinpost'], ['store', '/var/lib/twinpost-store']] as const) {
+    assert.match(unit(role), /^ProtectSystem=strict$/m);
+    assert.deepEqual([`/var/lib/${folderOf(role, 'StateDirectory')}`, folderOf(role, 'LogsDirectory')], [stateDir, 'twinpost']);
+    assert.match(unit(role), new RegExp(`state_dir: ${stateDir} and log\\.file: /var/log/twinpost/${role}\\.log `));
+  }
+  assert.match(readFileSync('configs/logrotate/twinpost', 'utf8'), /^\/var\/log\/twinpost\/\*\.log \{$/m);
+  const { gateway: { log, state_dir: state } } = parse(readFileSync('configs/outbound/gateway.yaml', 'utf8')) as
+    { readonly gateway: { readonly log: { readonly file: string }; readonly state_dir: string } };
+  assert.deepEqual([log.file, state], ['/var/log/twinpost/gateway.log', '/var/lib/twinpost']);
 });
 
 /** What zod says of a schema. */
