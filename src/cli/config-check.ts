@@ -23,7 +23,7 @@ import { judgeFolders } from './folders.js';
 import { endingCertificates, unusableLinkFiles } from './link-files.js';
 import { receptionWarnings } from './reception-warnings.js';
 import { looseFiles, unknownRoutes, unusableFiles, unusableModules } from './reception-files.js';
-import { unusableSources } from './source-addresses.js';
+import { foreignListeners, unusableSources } from './source-addresses.js';
 import { printable } from './tables.js';
 
 const DNS_CANT_TELL = 3;
@@ -78,7 +78,10 @@ async function check(
   }
   if (errors.length > 0) return { ...failed, errors };
   const ending = endingCertificates(file, gateway, stores, Date.now());
-  const warnings = [...folders.warnings, ...ending, ...seldomMeant(file, gateway, stores)];
+  const warnings = [
+    ...folders.warnings, ...ending, ...seldomMeant(file, gateway, stores),
+    ...await foreignListeners(gateway, stores),
+  ];
   if (gateway !== undefined) {
     warnings.push(...unknownRoutes(gateway), ...looseFiles(gateway), ...receptionWarnings(gateway));
   }
