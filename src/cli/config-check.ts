@@ -18,7 +18,7 @@ import { configDiffCommand, configReloadCommand } from './config-reload.js';
 import { listenerLines } from './listener-lines.js';
 import { dnsFindings } from './dns-check.js';
 import type { DnsFinding } from './dns-check.js';
-import { seldomMeant } from './config-notes.js';
+import { gatewayNotes, seldomMeant } from './config-notes.js';
 import { judgeFolders } from './folders.js';
 import { endingCertificates, unusableLinkFiles } from './link-files.js';
 import { receptionWarnings } from './reception-warnings.js';
@@ -84,6 +84,7 @@ async function check(
   ];
   if (gateway !== undefined) {
     warnings.push(...unknownRoutes(gateway), ...looseFiles(gateway), ...receptionWarnings(gateway));
+    warnings.push(...gatewayNotes(gateway));
   }
   const dns = asksDns && gateway !== undefined ? await askDns(gateway, lookUpHost) : [];
   return { file, errors, warnings, loaded, dns };

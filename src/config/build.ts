@@ -107,7 +107,8 @@ function gatewayPlaces({ smtp, routes, dkim, sources }: GatewayKeys, context: Bu
     ...REGISTER_FILES,
     ...['cert', 'key', 'client_ca'].map((key) => at('smtp', 'tls', key)),
     ...['cert', 'key', 'ca'].map((key) => at('mirror', 'tls', key)),
-    ...['users', 'recipients', 'relay_domains'].map((key) => at('smtp', key)),
+    ...['users', 'recipients', 'relay_domains', 'relay_certificates'].map((key) => at('smtp', key)),
+    ...routes.map((_route, i) => at('routes', i)),
     at('hostname'),
     ...smtp.listen.flatMap((_listener, index) =>
       [at('smtp', 'listen', index), at('smtp', 'listen', index, 'role')]),
