@@ -18,6 +18,7 @@ import { fileURLToPath } from 'node:url';
 
 import { buildTable } from '../../src/cli/table/build.js';
 import { checkTable, followTable } from '../../src/gateway/inbound/recipients-file.js';
+import { SystemClock } from '../../src/platform/node/clock.js';
 
 const LOOKUPS = 200_000;
 const LOOKUPS_A_TURN = 20;
@@ -55,7 +56,7 @@ async function serve(file: string, count: number): Promise<void> {
   let replaced = 0;
   const log = { debug: nothing, info: (): void => { replaced += 1; }, warn: nothing, error: nothing };
   checkTable(file);
-  const running = followTable(file, log, () => undefined);
+  const running = followTable(file, { clock: new SystemClock(), log, onRead: nothing });
   const timed = (name: (i: number) => string, isThere: boolean): number => {
     const keys = Array.from({ length: LOOKUPS }, () => name(Math.floor(Math.random() * count)));
     const startUs = process.cpuUsage();

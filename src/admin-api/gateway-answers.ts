@@ -125,6 +125,8 @@ const receptionAnswer = z.object({
   blocklists_failing: list(name),
   /** "certificate", "recipients", "users": what is on disk can't be used, and the old one stays. */
   stale_files: list(name),
+  /** Why mail for recipients of a table is deferred: it was written into. Left out where it is not. */
+  recipients_deferred_by: text.exactOptional(),
   /** "smtp" or "links", and when it ends. */
   certificates: list(z.object({ use: name, ends: z.int() })),
 });

@@ -18,12 +18,12 @@ import { configDiffCommand, configReloadCommand } from './config-reload.js';
 import { listenerLines } from './listener-lines.js';
 import { dnsFindings } from './dns-check.js';
 import type { DnsFinding } from './dns-check.js';
-import { seldomMeant } from './config-notes.js';
+import { gatewayNotes, seldomMeant } from './config-notes.js';
 import { judgeFolders } from './folders.js';
 import { endingCertificates, unusableLinkFiles } from './link-files.js';
 import { receptionWarnings } from './reception-warnings.js';
 import { looseFiles, unknownRoutes, unusableFiles, unusableModules } from './reception-files.js';
-import { unusableSources } from './source-addresses.js';
+import { foreignListeners, unusableSources } from './source-addresses.js';
 import { printable } from './tables.js';
 
 const DNS_CANT_TELL = 3;
@@ -78,9 +78,13 @@ async function check(
   }
   if (errors.length > 0) return { ...failed, errors };
   const ending = endingCertificates(file, gateway, stores, Date.now());
-  const warnings = [...folders.warnings, ...ending, ...seldomMeant(file, gateway, stores)];
+  const warnings = [
+    ...folders.warnings, ...ending, ...seldomMeant(file, gateway, stores),
+    ...await foreignListeners(gateway, stores),
+  ];
   if (gateway !== undefined) {
     warnings.push(...unknownRoutes(gateway), ...looseFiles(gateway), ...receptionWarnings(gateway));
+    warnings.push(...gatewayNotes(gateway));
   }
   const dns = asksDns && gateway !== undefined ? await askDns(gateway, lookUpHost) : [];
   return { file, errors, warnings, loaded, dns };

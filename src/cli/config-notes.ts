@@ -1,13 +1,19 @@
 /**
  * What `config check` says of a configuration that is sound, and seldom meant: lines of warning.
  */
+import { isIP } from 'node:net';
+import { addressText } from '../base/address-text.js';
 import { formatDuration } from '../base/units.js';
 import { leaseMinMs } from '../config/checks.js';
 import type { GatewayConfig, StoreConfig } from '../config/types.js';
+import { readUsers } from '../gateway/inbound/users-file.js';
 
 /** Of a gateway that says nothing else. */
 const FAILOVER_MS = 2000;
 const HEARTBEAT_MS = 250;
+/** TLS comes first there (RFC 8314 3.3), and with STARTTLS or not at all here. */
+const TLS_FIRST_PORT = 465;
+const STARTTLS_PORTS: readonly number[] = [25, 587];
 
 export function seldomMeant(
   configFile: string, gateway: GatewayConfig | undefined, stores: readonly StoreConfig[],
@@ -22,4 +28,43 @@ export function seldomMeant(
   if (!isForgetful) return lines;
   return [...lines, `${configFile}: warning: gateway.state_dir is not set: nothing proves after a restart `
     + `that the process before has ended, and the gateway waits each time until its lease (10s) is over`];
+}
+
+/** Lines of warning about what a gateway is told to be, and can't be, or not to all. */
+export function gatewayNotes(gateway: GatewayConfig): readonly string[] {
+  const { places, routes, smtp: { usersFile, relayCertificates } } = gateway;
+  const notes: (readonly [key: string, text: string])[] = routes.flatMap(({ nextHop }, i) =>
+    hopNotes(nextHop).map((text) => [`gateway.routes[${String(i)}]`, text] as const));
+  const wild = relayCertificates.find((name) => name.includes('*'));
+  if (wild !== undefined) {
+    const text = `'${wild}' is no pattern: it stands for a certificate with this very name, and no other`;
+    notes.push(['gateway.smtp.relay_certificates', text]);
+  }
+  const whyNoScram = usersFile === undefined ? '' : readUsers(usersFile).whyNoScram;
+  if (whyNoScram !== '') notes.push(['gateway.smtp.users', whyNoScram]);
+  return notes.map(([key, text]) => `${places[key] ?? '?'}: ${key}: warning: ${text}`);
+}
+
+/** Of hosts that a route names; those of the DNS are called by name, at the port of all. */
+function hopNotes(
+  { protocol, host, port, isByMx, others = [], tls }: GatewayConfig['routes'][number]['nextHop'],
+): readonly string[] {
+  const named = [...(isByMx === true ? [] : [{ host, port }]), ...others];
+  const notes = named.flatMap((hop) => {
+    if (tls?.isFirst === true && STARTTLS_PORTS.includes(hop.port)) {
+      return [`smtps://${addressText(hop.host, hop.port)}: servers begin in clear at that port, so that TLS `
+        + `first fails ('wrong version number'): say smtp:// with tls: encrypt or verify, or port `
+        + String(TLS_FIRST_PORT)];
+    }
+    if (protocol === 'smtp' && tls?.isFirst !== true && hop.port === TLS_FIRST_PORT) {
+      return [`smtp://${addressText(hop.host, hop.port)}: servers begin with TLS at that port, so that no `
+        + 'greeting comes: say smtps://'];
+    }
+    return [];
+  });
+  const { serverName = '', mustVerify = false } = tls?.terms ?? {};
+  const literal = named.find((hop) => isIP(serverName === '' ? hop.host : serverName) !== 0);
+  if (!mustVerify || literal === undefined) return notes;
+  return [...notes, `tls: verify takes of '${literal.host}' a certificate for this address alone, and few `
+    + 'have one: say the name that stands in it (server_name)'];
 }

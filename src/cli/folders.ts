@@ -1,13 +1,15 @@
 /**
  * Folders that a process will write into: its state_dir, and that of its log.
  *
- *   config check   a file in the way is an error. A folder that the user who checks may not write is none:
- *                  the service may run as another one
- *   the start      its state_dir is made, and must be writable to this very process
+ *   config check   a file in the way is an error, and so is a folder that can't be made. One that the user
+ *                  who checks may not write is none: the service may run as another one
+ *   the start      both are made; state_dir, and the log file, must be writable to this very process
  *
  * What is wrong is told as for any other key: FILE:LINE: key: expected ….
  */
-import { accessSync, constants, existsSync, statSync } from 'node:fs';
+import {
+  accessSync, closeSync, constants, existsSync, mkdtempSync, openSync, rmdirSync, statSync,
+} from 'node:fs';
 import path from 'node:path';
 import type { GatewayConfig, Places, StoreConfig } from '../config/types.js';
 import { makeFolder } from '../platform/node/make-folder.js';
@@ -38,6 +40,10 @@ export function judgeFolders(sections: readonly Section[]): FolderFindings {
       if (!statSync(at).isDirectory()) errors.push(`${place}: expected ${WANTED}, found: '${at}' is a file`);
       else if (!mayWrite(at)) {
         warnings.push(`${place}: warning: you may not write to '${at}': may the user of the service?`);
+      } else if (at !== path.resolve(folder)) {
+        const code = whyNotMade(at);
+        if (code === '') continue;
+        errors.push(`${place}: expected ${WANTED}, found: none can be made in '${at}' (${code})`);
       }
     }
   }
@@ -60,6 +66,21 @@ export function requireStateDir(
   }
 }
 
+/** At the start; `given`: the file was named on the command line. */
+export function requireLogFile(
+  { log: { file }, section = 'gateway', places }: Omit<Section, 'stateDir'>, given: string | undefined,
+): void {
+  if (file === undefined) return;
+  try {
+    makeFolder(path.dirname(file));
+    closeSync(openSync(file, 'a'));
+  } catch (error) {
+    const { code = String(error) } = error as NodeJS.ErrnoException;
+    const place = given === undefined ? placeOf(`${section}.log.file`, places) : '--log-file';
+    throw new CliError(`${place}: expected a file that this user may write, found: '${file}' (${code})`);
+  }
+}
+
 function placeOf(key: string, places: Places): string {
   return `${places[key] ?? '?'}: ${key}`;
 }
@@ -69,6 +90,16 @@ function nearest(folder: string): string {
   let at = path.resolve(folder);
   while (!existsSync(at)) at = path.dirname(at);
   return at;
+}
+
+/** By making one: some file systems, such as /proc, take none, though who asks may write there. */
+function whyNotMade(folder: string): string {
+  try {
+    rmdirSync(mkdtempSync(path.join(folder, '.twinpost-')));
+    return '';
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code ?? String(error);
+  }
 }
 
 function mayWrite(folder: string): boolean {

@@ -2,6 +2,7 @@
 import type { Argv } from 'yargs';
 import { gatewayFile } from './config-file.js';
 import type { CliContext } from './context.js';
+import { requireLogFile } from './folders.js';
 import { gatewayRetireCommand } from './gateway-retire.js';
 import { ownText } from './options.js';
 import { runRole } from './run-role.js';
@@ -21,6 +22,7 @@ export function gatewayCommand(cli: Argv, context: CliContext, done: (code: numb
     async (args) => {
       const file = gatewayFile(args.config, args['state-dir'], context, 'gateway', (gateway) =>
         ({ ...gateway, log: { ...gateway.log, file: args['log-file'] ?? gateway.log.file } }));
+      requireLogFile(file.config, args['log-file']);
       done(await runRole('gateway', () => context.roles.gateway(file), context));
     },
   );

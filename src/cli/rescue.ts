@@ -29,6 +29,7 @@ import { gatewayFile } from './config-file.js';
 import type { CliContext, Terminal } from './context.js';
 import { CliError, UsageError } from './context.js';
 import { longExample } from './examples.js';
+import { requireLogFile } from './folders.js';
 import { GROUP_OPTIONS, findGroup, missingText, reportMissing } from './group.js';
 import type { Group, GroupArguments } from './group.js';
 import { orderOf } from './operator.js';
@@ -118,6 +119,7 @@ async function standBy(
     throw new UsageError('rescue: --reason, --yes and --json belong to --give-up');
   }
   const file = gatewayFile(args.config, args['state-dir'], context, 'rescue', asRescue);
+  requireLogFile(file.config, undefined);
   done(await runRole('rescue', () => context.roles.gateway(file), context));
 }
 

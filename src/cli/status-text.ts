@@ -203,9 +203,15 @@ function receptionLines({ reception }: StatusAnswer, isTty: boolean): string[] {
     lines.push(`  ${paint('BLOCKLIST', 'yellow', isTty)}   no answer of use, clients are taken as if they `
       + `were not on it: ${printable(reception.blocklists_failing.join(', '))}; the log says why`);
   }
-  if (reception.stale_files.length > 0) {
+  const { stale_files: stale, recipients_deferred_by: deferredBy = '' } = reception;
+  const staying = stale.filter((file) => file !== 'recipients' || deferredBy === '');
+  if (staying.length > 0) {
     lines.push(`  ${paint('STALE', 'red', isTty)}       what is on disk can't be used, and what was read `
-      + `before stays: ${printable(reception.stale_files.join(', '))}; the log says why`);
+      + `before stays: ${printable(staying.join(', '))}; the log says why`);
+  }
+  if (deferredBy !== '') {
+    lines.push(`  ${paint('RECIPIENTS', 'red', isTty)}  nobody can tell who is there, so mail is deferred: `
+      + printable(deferredBy));
   }
   return lines;
 }

@@ -173,7 +173,12 @@ function refusalFindings(status: StatusAnswer): Finding[] {
   for (const list of status.reception?.blocklists_failing ?? []) {
     found.push(warning('files', gateway, `the DNS blocklist ${list} gives no answer of use`));
   }
-  for (const file of status.reception?.stale_files ?? []) {
+  const { stale_files: stale = [], recipients_deferred_by: deferredBy = '' } = status.reception ?? {};
+  if (deferredBy !== '') {
+    found.push(error('files', gateway, `mail for recipients is deferred: ${deferredBy}`));
+  }
+  for (const file of stale) {
+    if (file === 'recipients' && deferredBy !== '') continue;
     found.push(error('files', gateway, `the ${file} on disk can't be used; what was read before stays`));
   }
   for (const { hook, why } of status.outages?.hooks ?? []) {

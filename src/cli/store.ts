@@ -3,7 +3,7 @@ import type { Argv } from 'yargs';
 import { loadFor } from './config-file.js';
 import type { CliContext } from './context.js';
 import { CliError, UsageError } from './context.js';
-import { requireStateDir } from './folders.js';
+import { requireLogFile, requireStateDir } from './folders.js';
 import { ownText } from './options.js';
 import { runRole } from './run-role.js';
 import { storeDrainCommand } from './store-drain.js';
@@ -45,6 +45,7 @@ export function storeCommand(cli: Argv, context: CliContext, done: (code: number
       const stateDir = args['state-dir'] ?? store.stateDir;
       requireStateDir({ ...store, stateDir }, args['state-dir']);
       const log = { ...store.log, file: args['log-file'] ?? store.log.file };
+      requireLogFile({ ...store, log }, args['log-file']);
       done(await runRole('store', () => context.roles.store({ ...store, stateDir, log }), context));
     },
   );

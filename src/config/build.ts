@@ -103,13 +103,15 @@ function gatewayPlaces({ smtp, routes, dkim, sources }: GatewayKeys, context: Bu
   const at = (...keys: readonly (string | number)[]): Path => ['gateway', ...keys];
   return placesOf([
     ...folderKeys('gateway'),
-    ...adminFiles('gateway'),
+    ...adminKeys('gateway'),
     ...REGISTER_FILES,
     ...['cert', 'key', 'client_ca'].map((key) => at('smtp', 'tls', key)),
     ...['cert', 'key', 'ca'].map((key) => at('mirror', 'tls', key)),
-    ...['users', 'recipients', 'relay_domains'].map((key) => at('smtp', key)),
+    ...['users', 'recipients', 'relay_domains', 'relay_certificates'].map((key) => at('smtp', key)),
+    ...routes.map((_route, i) => at('routes', i)),
     at('hostname'),
-    ...smtp.listen.map((_listener, index) => at('smtp', 'listen', index, 'role')),
+    ...smtp.listen.flatMap((_listener, index) =>
+      [at('smtp', 'listen', index), at('smtp', 'listen', index, 'role')]),
     ...smtp.hooks.map((_hook, index) => at('smtp', 'hooks', index, 'module')),
     ...routes.flatMap(({ caFile }, i) => (caFile === undefined ? [] : [at('routes', i, 'ca_file')])),
     ...routes.flatMap(({ auth }, i) =>
@@ -121,9 +123,9 @@ function gatewayPlaces({ smtp, routes, dkim, sources }: GatewayKeys, context: Bu
 
 const REGISTER_FILES: readonly Path[] = ['ca', 'cert', 'key'].map((key) => ['register', key]);
 
-function adminFiles(...section: Path): readonly Path[] {
+function adminKeys(...section: Path): readonly Path[] {
   const tls = ['cert', 'key', 'ca'].map((key) => [...section, 'admin', 'tls', key]);
-  return [[...section, 'admin', 'tokens_file'], ...tls];
+  return [...['tokens_file', 'listen', 'probes'].map((key) => [...section, 'admin', key]), ...tls];
 }
 
 /** Of folders that a process writes into (cli/folders.ts). */
@@ -327,7 +329,8 @@ function storeConfig(
     oneHost: context.up,
     section: pathText(at),
     places: placesOf([
-      ...folderKeys(...at), ...adminFiles(...at), ...REGISTER_FILES, [...at, 'lease'],
+      ...folderKeys(...at), ...adminKeys(...at), ...REGISTER_FILES, [...at, 'lease'],
+      ...store.paths.map((_path, k) => [...at, 'paths', k, 'address']),
       ...['ca', 'cert', 'key'].map((key) => [...at, 'tls', key]),
     ], context),
   };

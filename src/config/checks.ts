@@ -549,6 +549,7 @@ function checkRoutes(gateway: GatewayValue, problems: Problems): void {
     }
     checkName(route, at, problems);
     checkHops(route, at, problems);
+    checkOwnListeners(gateway, route, at, problems);
     checkRouteTls(route, at, problems);
     checkRouteAuth(route, at, problems);
     checkConditions(gateway, i, problems);
@@ -638,6 +639,26 @@ function checkHops(route: GatewayValue['routes'][number], at: Path, problems: Pr
   }
   if (route.balance && via.length === 1) {
     problems.add([...at, 'balance'], 'expected several hosts in via beside it, found one');
+  }
+}
+
+/** Its mail would come back until it has too many Received fields, and bounce. */
+function checkOwnListeners(
+  { smtp, hostname, sources }: GatewayValue, { via, fallback = [] }: GatewayValue['routes'][number], at: Path,
+  problems: Problems,
+): void {
+  const isOwn = (host: string): boolean =>
+    isLoopback(host) || host === hostname || sources.some(({ address }) => address === host);
+  const isSame = (hop: Address, { host, port }: Address): boolean => hop.port === port
+    && (hop.host === host || (isWildcard(host) && isOwn(hop.host))
+      || (hop.host === 'localhost' && isLoopback(host)));
+  for (const [key, hops] of [['via', via], ['fallback', fallback]] as const) {
+    const index = smtp.listen.findIndex(({ address }) =>
+      hops.some((hop) => !hop.isByMx && isSame(hop, address)));
+    if (index === -1) continue;
+    const own = pathText(['gateway', 'smtp', 'listen', index]);
+    problems.add([...at, key], `expected a host other than this gateway, found ${own}: mail would go in a `
+      + 'circle, and bounce');
   }
 }
 

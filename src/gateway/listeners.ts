@@ -316,8 +316,11 @@ export class Listeners {
       return [{ table, close: () => undefined }, () => undefined];
     }
     if (recipientsFile === undefined) return [undefined, () => undefined];
-    const onRead = (isStale: boolean): void => { reception.followed('recipients', isStale); };
-    const followed = followTable(recipientsFile, log, onRead);
+    const onRead = (isStale: boolean, deferredBy: string): void => {
+      reception.followed('recipients', isStale);
+      reception.recipientsDeferredBy = deferredBy;
+    };
+    const followed = followTable(recipientsFile, { clock, log, onRead });
     return [followed, () => { followed.close(); }];
   }
 

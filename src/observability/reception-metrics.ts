@@ -73,6 +73,8 @@ export class ReceptionMetrics {
   readonly #handshakes = new Map<HandshakeResult, number>();
   readonly #auths = new Map<string, Map<AuthResult, number>>();
   readonly #files = new Map<FollowedKind, boolean>();
+  /** Why no table of recipients can be used, neither what is on disk nor the old one; '' where one can. */
+  recipientsDeferredBy = '';
   /** Unix time in milliseconds at which certificates of this process end, by use. */
   certificateEnds: ReadonlyMap<string, number> = new Map();
 
@@ -116,6 +118,7 @@ export class ReceptionMetrics {
       lookups_failed: userLookups.failed + recipientLookups.failed,
       blocklists_failing: this.blocklists.failing,
       stale_files: [...this.#files].filter(([, isStale]) => isStale).map(([file]) => file),
+      ...(this.recipientsDeferredBy === '' ? {} : { recipients_deferred_by: this.recipientsDeferredBy }),
       certificates: Array.from(this.certificateEnds, ([use, endsMs]) =>
         ({ use, ends: Math.floor(endsMs / 1000) })),
     };

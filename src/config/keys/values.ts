@@ -388,11 +388,15 @@ export function serverUrl(): z.ZodType<string> {
   }, 'an address without a path, such as http://127.0.0.1:11333');
 }
 
-/** "127.0.0.0/8", "::1", "10.1.2.3". */
+/**
+ * "127.0.0.0/8", "::1", "10.1.2.3". A client is known by its IPv4 address, also where a socket has that in
+ * IPv6: nobody would be in a network of those.
+ */
 export function network(): z.ZodType<string> {
   return expected(
     (value) => (typeof value === 'string' && isNetwork(value) ? value.toLowerCase() : undefined),
-    'a network such as 10.0.0.0/8 (no bits set behind its length), 192.168.1.7 or fd00::/8',
+    'a network such as 10.0.0.0/8 (no bits set behind its length), 192.168.1.7 or fd00::/8 (IPv4 as such, '
+      + 'not as ::ffff:…)',
   );
 }
 
@@ -430,12 +434,14 @@ function isNetwork(value: string): boolean {
   const slash = value.indexOf('/');
   const version = isIP(slash === -1 ? value : value.slice(0, slash));
   if (version === 0) return false;
+  const address = ipaddr.parse(slash === -1 ? value : value.slice(0, slash));
+  if (address.range() === 'ipv4Mapped') return false;
   if (slash === -1) return true;
   const bits = value.slice(slash + 1);
   if (!/^\d{1,3}$/.test(bits) || Number(bits) > (version === 6 ? 128 : 32)) return false;
   // "10.1.2.3/8" is more likely a host, or a typing error, than all of 10.0.0.0/8.
   const first = (version === 6 ? ipaddr.IPv6 : ipaddr.IPv4).networkAddressFromCIDR(value);
-  return first.toNormalizedString() === ipaddr.parse(value.slice(0, slash)).toNormalizedString();
+  return first.toNormalizedString() === address.toNormalizedString();
 }
 
 function within(value: number, min: number, max: number): boolean {

@@ -1,16 +1,18 @@
 /**
  * The file of a table of recipients (recipients/table-layout.ts): verified at the start, and again when it is
  * replaced. One that can't be used never replaces a good one; that is told once. Nor does one without any
- * address, by which everybody would be refused: whoever was to write its text has failed. A look-up reads one
- * or two buckets, which lie in the system's cache, and holds nothing in memory.
+ * address, by which everybody would be refused: whoever was to write its text has failed. One that is written
+ * into, instead of being replaced, says nothing of use: mail is deferred until another takes its place. A
+ * look-up reads one or two buckets, which lie in the system's cache, and holds nothing in memory.
  */
 import { hash } from 'node:crypto';
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 import { errorText } from '../../base/error-text.js';
+import { OnceInAWhile } from '../../base/once-in-a-while.js';
 import { crc32 } from '../../platform/node/checksum.js';
 import { stampOf } from '../../platform/node/changing-files.js';
 import { inSteps } from '../../platform/node/in-steps.js';
-import type { EventLog } from '../../platform/ports.js';
+import type { Clock, EventLog } from '../../platform/ports.js';
 import type { Listing, RecipientTable } from './recipients/listing.js';
 import {
   BUCKET_BYTES, HEAD_BYTES_MAX, HEAD_FIXED_BYTES, MAGIC, bucketOf, bucketsAt, findIn, hasRunOver, routeIn,
@@ -19,6 +21,8 @@ import {
 import type { TableHead } from './recipients/table-layout.js';
 
 const LOOK_MS = 1000;
+/** Clients bring it about. */
+const TOLD_EVERY_MS = 10_000;
 /** A key that ran over is in the next bucket nearly always. */
 const READ_BYTES = 2 * BUCKET_BYTES;
 /** Some 0.2 ms of a turn. */
@@ -106,8 +110,12 @@ export class TableFile implements RecipientTable {
 
   /** Nobody is refused by a file that somebody writes into, instead of replacing it. */
   #none(): undefined {
-    if (this.#stamp() !== this.#openedAs) throw this.#damaged('it is written into; replace it by a rename');
+    if (this.isWrittenInto) throw this.#damaged('it is written into; replace it by a rename');
     return undefined;
+  }
+
+  get isWrittenInto(): boolean {
+    return this.#stamp() !== this.#openedAs;
   }
 
   #stamp(): string {
@@ -188,16 +196,24 @@ export interface RunningTable {
   close(): void;
 }
 
-/**
- * The file was verified before; throws an Error that names it. `onRead`: it can't be used, and what was read
- * before stays; or it can.
- */
-export function followTable(file: string, log: EventLog, onRead: (isStale: boolean) => void): RunningTable {
+export interface TablePorts {
+  readonly clock: Clock;
+  readonly log: EventLog;
+  /**
+   * `isStale`: what is on disk can't be used, and what was read before stays. `deferredBy` other than '':
+   * neither does that, for this reason, so mail is deferred.
+   */
+  readonly onRead: (isStale: boolean, deferredBy: string) => void;
+}
+
+/** The file was verified before; throws an Error that names it. */
+export function followTable(file: string, { clock, log, onRead }: TablePorts): RunningTable {
   let stamp = stampOf(file);
   let current = new TableFile(file);
   let isOpening = false;
   let isClosed = false;
-  onRead(false);
+  const telling = new OnceInAWhile(TOLD_EVERY_MS);
+  onRead(false, '');
   const timer = setInterval(() => {
     const now = stampOf(file);
     if (now === stamp || isOpening) return;
@@ -207,17 +223,31 @@ export function followTable(file: string, log: EventLog, onRead: (isStale: boole
       if (isClosed) return table.close();
       current.close();
       current = table;
-      onRead(false);
+      onRead(false, '');
       log.info('recipients', 'the table of recipients was read anew', { entries: table.head.entries });
     }, (error: unknown) => {
       if (isClosed) return;
       const why = errorText(error);
-      onRead(true);
-      log.error('recipients', 'the new table of recipients can\'t be used, the old one stays', { why });
+      const isLost = current.isWrittenInto;
+      onRead(true, isLost ? why : '');
+      const so = isLost ? 'the old one was written into: mail is deferred' : 'the old one stays';
+      log.error('recipients', `the new table of recipients can't be used, ${so}`, { why });
     }).finally(() => { isOpening = false; });
   }, LOOK_MS).unref();
+  const find = (key: string): ReturnType<RecipientTable['find']> => {
+    try {
+      return current.find(key);
+    } catch (error) {
+      const why = errorText(error);
+      if (telling.isDue(clock.nowMs())) {
+        if (current.isWrittenInto) onRead(true, why);
+        log.error('recipients', 'the table of recipients can\'t be read, mail is deferred', { why });
+      }
+      throw error;
+    }
+  };
   return {
-    table: { find: (key) => current.find(key) },
+    table: { find },
     close: () => {
       clearInterval(timer);
       isClosed = true;

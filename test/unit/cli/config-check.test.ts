@@ -32,3 +32,35 @@ test('tells all keys in force, or all that is wrong, as one object', async (t) =
   assert.deepEqual([bad.code, bad.lines, bad.told.ok, bad.told.configuration], [1, 1, false, null]);
   assert.match(bad.told.errors.join(), /nonsense/);
 });
+
+test('warns of what a process would listen on and no interface has, by its key', async (t) => {
+  const folder = mkdtempSync(path.join(os.tmpdir(), 'config-check-'));
+  t.after(() => { rmSync(folder, { recursive: true }); });
+  const file = path.join(folder, 'gateway.yaml');
+  writeFileSync(file, `gateway:
+  id: gw-1
+  host: box-1
+  hostname: mx.example.com
+  secret: 0123456789abcdef
+  insecure: true
+  state_dir: state
+  smtp:
+    postmaster: ops@example.com
+    listen:
+      - 0.0.0.0:2526
+      - 192.0.2.55:25
+      - localhost:2525
+  admin: {listen: 127.0.0.1:8025, probes: '192.0.2.56:8026'}
+  routes: [{domain: '*', via: 'smtp://127.0.0.1:26'}]
+  stores:
+    - {id: s1, host: box-2, paths: [{name: A, address: 127.0.0.1:7401}]}
+    - {id: s2, host: box-3, paths: [{name: A, address: 127.0.0.1:7402}]}
+`);
+  const printed: string[] = [];
+  assert.equal(await runCli(['config', 'check', file, '--json'], contextFor(printed)), 0, printed.join());
+  const { warnings } = JSON.parse(printed[0] ?? '') as Told;
+  const none = (host: string): string => `warning: no interface of this machine has '${host}': a start here would be refused`;
+  assert.deepEqual(warnings.filter((line) => line.includes('no interface')), [
+    `${file}:12: gateway.smtp.listen[1]: ${none('192.0.2.55')}`, `${file}:14: gateway.admin.probes: ${none('192.0.2.56')}`,
+  ]);
+});

@@ -1,8 +1,12 @@
 /** What `config check` warns of: sound, and seldom meant. */
 import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
 import { test } from 'node:test';
-import { seldomMeant } from '../../../src/cli/config-notes.js';
+import { gatewayNotes, seldomMeant } from '../../../src/cli/config-notes.js';
 import { parseConfig } from '../../../src/config/load.js';
+import { scramLine, scryptLine } from '../../dialog/people.js';
 
 const SECRET = 'x'.repeat(20);
 
@@ -24,4 +28,45 @@ test('a gateway of a group that keeps no proof of its death is warned of', () =>
   const gateway = (more: string): string => `register: {etcd: ['http://127.0.0.1:2379'], cluster: c}\ngateway:\n  id: gw-1\n  host: h1\n  hostname: mx.example.com\n  secret: ${SECRET}\n  insecure: true\n  routes: [{domain: '*', via: 'smtp://127.0.0.1:25'}]\n${more}`;
   assert.deepEqual(notesOf(gateway('  state_dir: /var/lib/twinpost\n')), []);
   assert.match(notesOf(gateway('')).join(), /^f\.yaml: warning: gateway\.state_dir is not set: /);
+});
+
+function notesOfGateway(route: string, more = ''): readonly string[] {
+  const text = `register: {etcd: ['http://127.0.0.1:2379'], cluster: c}\ngateway:\n  id: gw-1\n  host: h1\n  secret: ${SECRET}\n  insecure: true\n  routes:\n    - {domain: '*', ${route}}\n${more}`;
+  const parsed = parseConfig(text, 'f.yaml', { role: 'check' });
+  assert.ok(parsed.ok, parsed.ok ? '' : parsed.errors.join('\n'));
+  assert.ok(parsed.config.gateway !== undefined);
+  return gatewayNotes(parsed.config.gateway);
+}
+
+test('next hops whose port does not go with their kind, or that have no name to verify, are warned of', () => {
+  for (const good of [
+    'via: mx, tls: verify', "via: 'smtps://mx.example'", "via: 'smtp://mx.example:587', tls: verify", "via: 'lmtp://127.0.0.1:465'",
+    "via: 'smtp://192.0.2.1:25', tls: verify, server_name: mx.example", "via: 'smtp://192.0.2.1:25', tls: encrypt",
+  ]) assert.deepEqual(notesOfGateway(good), [], good);
+  const at = 'f.yaml:8: gateway.routes[0]: warning: ';
+  const literal = (host: string): string => `${at}tls: verify takes of '${host}' a certificate for this address alone, and few have one: say the name that stands in it (server_name)`;
+  assert.deepEqual(notesOfGateway("via: 'smtp://192.0.2.1:25', tls: verify"), [literal('192.0.2.1')]);
+  assert.deepEqual(notesOfGateway("via: mx, tls: verify, fallback: 'smtp://[2001:db8::1]:25'"), [literal('2001:db8::1')]);
+  assert.deepEqual(notesOfGateway("via: ['smtp://a.example:25', 'smtp://b.example:465']"), [`${at}smtp://b.example:465: servers begin with TLS at that port, so that no greeting comes: say smtps://`]);
+  assert.deepEqual(notesOfGateway("via: 'smtps://a.example:587'"), [`${at}smtps://a.example:587: servers begin in clear at that port, so that TLS first fails ('wrong version number'): say smtp:// with tls: encrypt or verify, or port 465`]);
+});
+
+test('a name of certificates that looks like a pattern is warned of', () => {
+  const smtp = (name: string): string => `  smtp: {tls: {cert: a, key: b, client_ca: c}, relay_certificates: ['${name}']}\n`;
+  assert.deepEqual(notesOfGateway('via: mx', smtp('mta.example')), []);
+  assert.deepEqual(notesOfGateway('via: mx', smtp('*.mta.example')), [
+    "f.yaml:9: gateway.smtp.relay_certificates: warning: '*.mta.example' is no pattern: it stands for a certificate with this very name, and no other",
+  ]);
+});
+
+test('users who keep SCRAM from all are warned of', async (t) => {
+  const folder = mkdtempSync(path.join(os.tmpdir(), 'config-notes-'));
+  t.after(() => { rmSync(folder, { recursive: true }); });
+  const users = path.join(folder, 'users');
+  const smtp = `  smtp: {users: '${users}'}\n`;
+  const [scram, scrypt] = [await scramLine('a@b.example', 'x'), await scryptLine('c@b.example', 'x')];
+  writeFileSync(users, `${scram}\n`, { mode: 0o600 });
+  assert.deepEqual(notesOfGateway('via: mx', smtp), []);
+  writeFileSync(users, `${scrypt}\n`, { mode: 0o600, flag: 'a' });
+  assert.match(notesOfGateway('via: mx', smtp).join(), /^f\.yaml:9: gateway\.smtp\.users: warning: 1 of 2 users have no verifier for SCRAM-SHA-256, /);
 });

@@ -5,7 +5,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
 import { CliError } from '../../../src/cli/context.js';
-import { judgeFolders, requireStateDir } from '../../../src/cli/folders.js';
+import { judgeFolders, requireLogFile, requireStateDir } from '../../../src/cli/folders.js';
 import { parseConfig } from '../../../src/config/load.js';
 
 test('a file where a folder should be is an error, one that can be made or written is none', (t) => {
@@ -21,6 +21,9 @@ test('a file where a folder should be is an error, one that can be made or writt
     assert.deepEqual(judge(state, undefined).errors, [`f.yaml:7: gateway.state_dir: expected a folder, or a name at which one can be made, found: '${file}' is a file`]);
   }
   assert.deepEqual(judge(undefined, path.join(file, 'gateway.log')).errors, [`f.yaml:9: gateway.log.file: expected a folder, or a name at which one can be made, found: '${file}' is a file`]);
+  const [error = ''] = judge('/proc/nope', undefined).errors;
+  // Who may not write there is warned instead.
+  if (process.getuid?.() === 0) assert.equal(error, "f.yaml:7: gateway.state_dir: expected a folder, or a name at which one can be made, found: none can be made in '/proc' (ENOENT)");
   const closed = path.join(folder, 'closed');
   mkdirSync(closed);
   chmodSync(closed, 0o500);
@@ -53,6 +56,22 @@ test('a start makes its state_dir; one that can not be had is told with the line
   if (process.getuid?.() === 0) return;
   chmodSync(path.join(folder, 'a'), 0o500);
   assert.match(refusal(path.join(folder, 'a', 'c'), undefined), /^f\.yaml:12: .* \(EACCES\)$/);
+});
+
+test('a start makes the folder of its log; a file that can not be written is told with the line that names it', (t) => {
+  const folder = mkdtempSync(path.join(os.tmpdir(), 'twinpost-folders-'));
+  t.after(() => { rmSync(folder, { recursive: true }); });
+  const required = (file: string | undefined, given?: string): void => {
+    requireLogFile({ log: { level: 'info', file, mail: true }, places: { 'gateway.log.file': 'f.yaml:9' } }, given);
+  };
+  required(undefined);
+  const file = path.join(folder, 'logs', 'gateway.log');
+  required(file);
+  assert.ok(statSync(file).isFile());
+  const inFile = path.join(file, 'x.log');
+  const found = `expected a file that this user may write, found: '${inFile}' (ENOTDIR)`;
+  assert.throws(() => { required(inFile); }, new CliError(`f.yaml:9: gateway.log.file: ${found}`));
+  assert.throws(() => { required(inFile, inFile); }, new CliError(`--log-file: ${found}`));
 });
 
 test('each store of a file has its own line', () => {

@@ -123,6 +123,14 @@ test('a source from which no mail leaves stands with the reason', () => {
   assert.doesNotMatch(shown(STATUS), /192\.0\.2\.10/);
 });
 
+test('a table of recipients that was written into says that mail is deferred, and not that the old one stays', () => {
+  const { reception } = STATUS;
+  assert.ok(reception !== undefined);
+  const text = shown({ ...STATUS, reception: { ...reception, stale_files: ['recipients', 'users'], recipients_deferred_by: "'t': it is cut off" } });
+  assert.match(text, /^ {2}RECIPIENTS {2}nobody can tell who is there, so mail is deferred: 't': it is cut off$/m);
+  assert.match(text, /^ {2}STALE .* stays: users; the log says why$/m);
+});
+
 test('lines that do not fit are counted in the last that does', () => {
   assert.deepEqual(fittingLines(['a', 'b', 'c'], 3), ['a', 'b', 'c']);
   assert.deepEqual(fittingLines(['a', 'b', 'c', 'd'], 3), ['a', 'b', '… 2 more lines']);

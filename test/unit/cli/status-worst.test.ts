@@ -44,6 +44,7 @@ describe('the first line of the status', () => {
     [{ memory_used_bytes: 79, memory_limit_bytes: 100 }, 'ALL WELL'],
     [{ reception: { ...RECEPTION, blocklists_failing: ['zen.example'] } }, 'WARNING gw-1: the DNS blocklist zen.example gives no answer of use'],
     [{ reception: { ...RECEPTION, stale_files: ['users'] } }, "ERROR gw-1: the users on disk can't be used; what was read before stays"],
+    [{ reception: { ...RECEPTION, stale_files: ['recipients'], recipients_deferred_by: "'t': it is cut off" } }, "ERROR gw-1: mail for recipients is deferred: 't': it is cut off"],
     [{ outages: { ...OUTAGES, next_hops: [{ ...HOP, waiting: 0 }], next_hops_down: 1 } }, "WARNING gw-1: next hop mx.example:25 can't be reached, 0 messages wait: ECONNREFUSED"],
     [{ outages: { ...OUTAGES, next_hops: [{ ...HOP, waiting: 0 }], next_hops_down: 9 } }, "WARNING gw-1: next hop mx.example:25 can't be reached, 0 messages wait: ECONNREFUSED (and 8 more, below)"],
     [{ outages: { ...OUTAGES, next_hops: [HOP], next_hops_down: 1 } }, "ERROR gw-1: next hop mx.example:25 can't be reached, 1 message waits: ECONNREFUSED"],

@@ -297,6 +297,9 @@ describe('what is wrong is one line with file, line, path, expectation and findi
     ['a domain that is too long a name', 'via: smtp://127.0.0.1:26', `via: smtp://127.0.0.1:26}\n    - {domain: ${'long.'.repeat(40)}example, via: smtp://127.0.0.1:27`, /^f\.yaml:8: gateway\.routes\[1\]\.name: expected at most 200 characters as the name of a route, found 207$/],
     ['mx in a list', 'via: smtp://127.0.0.1:26', "via: [mx, 'smtp://127.0.0.1:26']", /^f\.yaml:7: gateway\.routes\[0\]\.via: expected mx alone, or a list of hosts, found mx in a list$/],
     ['hosts of several kinds', 'via: smtp://127.0.0.1:26', "via: mx, fallback: 'lmtp://127.0.0.1:24'", /^f\.yaml:7: gateway\.routes\[0\]\.fallback: expected hosts of one kind \(smtp, smtps or lmtp\), found several kinds$/],
+    ['a next hop that is the gateway itself', 'smtp://127.0.0.1:26', "['smtp://127.0.0.1:26', 'smtp://localhost:2525']", /^f\.yaml:7: gateway\.routes\[0\]\.via: expected a host other than this gateway, found gateway\.smtp\.listen\[0\]: mail would go in a circle, and bounce$/],
+    ['a fallback that is the gateway itself, on all addresses', GOOD, `${GOOD.replace('127.0.0.1:26', "127.0.0.1:26, fallback: 'smtp://127.0.0.1:25'")}  hostname: gw.example\n  smtp: {postmaster: a@b.example, listen: ['127.0.0.1:2526', '0.0.0.0:25']}\n`, /^f\.yaml:7: gateway\.routes\[0\]\.fallback: expected a host other than this gateway, found gateway\.smtp\.listen\[1\]: mail would go in a circle, and bounce$/],
+    ['a fallback that is the gateway itself, as others call it', GOOD, `${GOOD.replace('127.0.0.1:26', "127.0.0.1:26, fallback: 'smtp://gw.example:25'")}  hostname: gw.example\n  smtp: {postmaster: a@b.example, listen: ['127.0.0.1:2526', '0.0.0.0:25']}\n`, /^f\.yaml:7: gateway\.routes\[0\]\.fallback: expected a host other than this gateway, found gateway\.smtp\.listen\[1\]: mail would go in a circle, and bounce$/],
     ['balance of one host', 'via: smtp://127.0.0.1:26', 'via: smtp://127.0.0.1:26, balance: true', /^f\.yaml:7: gateway\.routes\[0\]\.balance: expected several hosts in via beside it, found one$/],
     ['two stores at one address', '127.0.0.1:7402', '127.0.0.1:7401', /^f\.yaml:16: gateway\.stores\[1\]\.paths\[0\]\.address: expected each address of stores once, found '127\.0\.0\.1:7401' again$/],
     ['a store named twice', 'id: s2', 'id: s1', /^f\.yaml:13: gateway\.stores\[1\]\.id: expected each store id once, found 's1' again$/],
@@ -315,6 +318,8 @@ describe('what is wrong is one line with file, line, path, expectation and findi
     ['a listener for others without a postmaster', GOOD, `${GOOD}  smtp:\n    listen: [192.0.2.1:25]\n`, /^f\.yaml:17: gateway\.smtp: expected 'postmaster: ADDRESS' for a listener beyond loopback/],
     ['a balancer\'s listener without a postmaster', GOOD, `${GOOD}  smtp:\n    listen: [{address: '127.0.0.1:25', proxy: [10.0.0.0/24]}]\n`, /^f\.yaml:17: gateway\.smtp: expected 'postmaster: ADDRESS' for a listener .*behind a balancer \(proxy\)/],
     ['a postmaster to whom no route leads', GOOD, `${GOOD.replace("domain: '*'", 'domains: [a.example, "*.b.example"]')}  reports: discard\n  smtp: {postmaster: ops@b.example, listen: ['0.0.0.0:25']}\n`, /^f\.yaml:18: gateway\.smtp\.postmaster: expected an address whose domain has a route, found 'ops@b\.example', to which none of gateway\.routes leads/],
+    ['a network of IPv4 in IPv6, in which no client would be', GOOD, `${GOOD}  smtp: {relay_networks: ['::ffff:0:0/96']}\n`, /^f\.yaml:17: gateway\.smtp\.relay_networks\[0\]: expected a network such as 10\.0\.0\.0\/8 .*, found "::ffff:0:0\/96"$/],
+    ['an address of IPv4 in IPv6, which no proxy would have', GOOD, `${GOOD}  smtp: {listen: [{address: '127.0.0.1:25', xclient: ['::ffff:10.1.2.3']}]}\n`, /^f\.yaml:17: gateway\.smtp\.listen\[0\]\.xclient\[0\]: expected a network such as .* \(IPv4 as such, not as ::ffff:…\), found "::ffff:10\.1\.2\.3"$/],
     ['relay networks of half the internet', GOOD, `${GOOD}  smtp: {postmaster: a@b.example, listen: ['0.0.0.0:25'], relay_networks: [10.0.0.0/8, 128.0.0.0/1]}\n`, /^f\.yaml:17: gateway\.smtp\.relay_networks\[1\]: expected networks of your own \(\/8 or longer, IPv6 \/16\), found '128\.0\.0\.0\/1', .* who may send anywhere: that is an open relay$/],
     ['relay networks of everybody by IPv6', GOOD, `${GOOD}  smtp: {postmaster: a@b.example, listen: ['[::]:25'], relay_networks: [fd00::/8, 'fe80::/10', '2000::/3']}\n`, /^f\.yaml:17: gateway\.smtp\.relay_networks\[2\]: .* found '2000::\/3'/],
     ['relay networks of everybody behind a balancer', GOOD, `${GOOD}  smtp: {postmaster: a@b.example, listen: [{address: '127.0.0.1:25', proxy: [127.0.0.1]}], relay_networks: [0.0.0.0/0]}\n`, /^f\.yaml:17: gateway\.smtp\.relay_networks\[0\]: .* open relay$/],
@@ -619,11 +624,13 @@ const THREE_HOSTS = ['host-1', 'host-2', 'host-3'].flatMap((host) => {
 
 describe('the examples', () => {
   /** Files, and how many roles each has. */
-  for (const [name, roles] of [['gateway.yaml', 1], ['store.yaml', 1], ['outbound/gateway.yaml', 1], ...THREE_HOSTS] as const) {
+  for (const [name, roles, folder = 'state'] of [
+    ['gateway.yaml', 1], ['store.yaml', 1], ['outbound/gateway.yaml', 1, '/var/lib/twinpost'], ...THREE_HOSTS,
+  ] as const) {
     test(`${name} has a folder for what outlives each process`, () => {
       const file = parse(readFileSync(`configs/${name}`, 'utf8')) as Readonly<Record<string, { readonly state_dir?: string }>>;
       const sections = ['gateway', 'store'].flatMap((role) => file[role] ?? []);
-      assert.deepEqual(sections.map((section) => section.state_dir), Array.from({ length: roles }, () => 'state'));
+      assert.deepEqual(sections.map((section) => section.state_dir), Array.from({ length: roles }, () => folder));
     });
 
     test(`${name} lacks its secret files and nothing else`, () => {
@@ -633,6 +640,20 @@ describe('the examples', () => {
       assert.ok(errors.length > 0);
     });
   }
+});
+
+test('units let their services write where the examples do, and logs are rotated there', () => {
+  const unit = (role: string): string => readFileSync(`configs/systemd/twinpost-${role}.service`, 'utf8');
+  const folderOf = (role: string, key: string): string => new RegExp(`^${key}=(.+)$`, 'm').exec(unit(role))?.[1] ?? 'none';
+  for (const [role, stateDir] of [['gateway', '/var/lib/twinpost'], ['store', '/var/lib/twinpost-store']] as const) {
+    assert.match(unit(role), /^ProtectSystem=strict$/m);
+    assert.deepEqual([`/var/lib/${folderOf(role, 'StateDirectory')}`, folderOf(role, 'LogsDirectory')], [stateDir, 'twinpost']);
+    assert.match(unit(role), new RegExp(`state_dir: ${stateDir} and log\\.file: /var/log/twinpost/${role}\\.log `));
+  }
+  assert.match(readFileSync('configs/logrotate/twinpost', 'utf8'), /^\/var\/log\/twinpost\/\*\.log \{$/m);
+  const { gateway: { log, state_dir: state } } = parse(readFileSync('configs/outbound/gateway.yaml', 'utf8')) as
+    { readonly gateway: { readonly log: { readonly file: string }; readonly state_dir: string } };
+  assert.deepEqual([log.file, state], ['/var/log/twinpost/gateway.log', '/var/lib/twinpost']);
 });
 
 /** What zod says of a schema. */

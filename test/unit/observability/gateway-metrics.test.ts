@@ -125,6 +125,8 @@ describe('the metrics of a gateway', () => {
       'recipient_lookups_total{what="asked"} 1', 'blocklist_answers_total{list="zen.example",answer="listed"} 1', 'recipient_lookup_seconds_count 0', 'stale_files{file="users"} 0', 'stale_files{file="certificate"} 1',
     ]) assert.ok(lines.includes(`twinpost_${line}`), line);
     assert.deepEqual(reception.answer(), { tls_handshakes: 3, tls_failed: 1, auth: 2, auth_failed: 1, lookups: 4, lookups_failed: 1, blocklists_failing: [], stale_files: ['certificate'], certificates: [] });
+    reception.recipientsDeferredBy = 'it is cut off';
+    assert.equal(reception.answer().recipients_deferred_by, 'it is cut off');
   });
 
   test('keep the number of reasons bounded', () => {

@@ -11,6 +11,7 @@
  *  errors        ×         ×                           421: the session ends, and new ones begin with 421
  *
  * A message counts when it ends, and not against itself: data goes beyond its limit by one message at most.
+ * Exempt networks are clients and networks without limits, and so are senders there; users are not.
  * A sender is counted for users, who send from addresses of their own only, and apart from that for each
  * network that claims to send for it.
  *
@@ -70,31 +71,29 @@ export class RateLimits {
 
   /** Counts a deed; false when it is one too many, which is not counted. */
   mayDo(deed: Deed, doer: Doer, sender: string, nowMs: number): boolean {
-    const limits = this.#byDeed.get(deed) ?? [];
-    if (limits.length === 0 || this.#isExempt(doer)) return true;
-    for (const { party, max, counts } of limits) {
-      const key = keyOf(party, doer, sender);
-      if (key === '' || counts.of(key, nowMs) < max) continue;
-      this.reached = `${party}.${deed}`;
-      return false;
-    }
-    this.#count(limits, 1, doer, sender, nowMs);
+    if (this.hasDoneAll(deed, doer, sender, nowMs)) return false;
+    this.did(deed, 1, doer, sender, nowMs);
     return true;
   }
 
   /** Counts what has been done, whatever the limit. */
   did(deed: Deed, amount: number, doer: Doer, sender: string, nowMs: number): void {
     const limits = this.#byDeed.get(deed) ?? [];
-    if (limits.length === 0 || this.#isExempt(doer)) return;
-    this.#count(limits, amount, doer, sender, nowMs);
+    if (limits.length === 0) return;
+    const isExempt = this.#isExempt(doer);
+    for (const { party, counts } of limits) {
+      const key = keyOf(party, doer, sender, isExempt);
+      if (key !== '') counts.add(key, amount, nowMs);
+    }
   }
 
   /** Whether there has been as much of it as may be. */
   hasDoneAll(deed: Deed, doer: Doer, sender: string, nowMs: number): boolean {
     const limits = this.#byDeed.get(deed) ?? [];
-    if (limits.length === 0 || this.#isExempt(doer)) return false;
+    if (limits.length === 0) return false;
+    const isExempt = this.#isExempt(doer);
     return limits.some(({ party, max, counts }) => {
-      const key = keyOf(party, doer, sender);
+      const key = keyOf(party, doer, sender, isExempt);
       if (key === '' || counts.of(key, nowMs) < max) return false;
       this.reached = `${party}.${deed}`;
       return true;
@@ -126,20 +125,17 @@ export class RateLimits {
   #isExempt({ remoteAddress, proxy }: Doer): boolean {
     return proxy === '' && this.#exempt.has(remoteAddress);
   }
-
-  #count(limits: readonly Limit[], amount: number, doer: Doer, sender: string, nowMs: number): void {
-    for (const { party, counts } of limits) {
-      const key = keyOf(party, doer, sender);
-      if (key !== '') counts.add(key, amount, nowMs);
-    }
-  }
 }
 
 /**
  * '': there is nobody of this kind. Who writes his name in another case is nobody else by it; `sender` is the
  * same however it is written (MailTransaction.senderKey).
  */
-function keyOf(party: Party, { remoteAddress, user, proxy }: Doer, sender: string): string {
+function keyOf(
+  party: Party, { remoteAddress, user, proxy }: Doer, sender: string, isExempt: boolean,
+): string {
+  // Whoever has stolen a password may come by a webmail of this machine: a user counts from anywhere.
+  if (isExempt && (user === '' || party === 'client' || party === 'network')) return '';
   if (party === 'client') return proxy === '' ? clientKey(remoteAddress) : '';
   const network = proxy === '' ? networkKey(remoteAddress) : '';
   if (party === 'network') return network;

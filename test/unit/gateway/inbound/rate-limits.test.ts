@@ -90,6 +90,18 @@ describe('a limit', () => {
     assert.ok(rates.mayDo('recipients', from('192.0.2.1'), '', MINUTE_MS + 6000));
   });
 
+  test('of a user, and of his sender, holds in an exempt network too, and counts nothing for its address', () => {
+    for (const party of ['user', 'sender'] as const) {
+      const rates = limits([party, 'recipients', 2], [party, 'data', 5], ['client', 'recipients', 1], ['network', 'data', 1]);
+      const webmail = from('233.252.0.9', 'anna');
+      assert.deepEqual([1, 2, 3].map(() => rates.mayDo('recipients', webmail, 'anna@d', 0)), [true, true, false], party);
+      assert.equal(rates.reached, `${party}.recipients`);
+      rates.did('data', 5, webmail, 'anna@d', 0);
+      assert.equal(rates.hasDoneAll('data', webmail, 'anna@d', 0), true, party);
+      assert.equal(rates.hasDoneAll('data', from('233.252.0.9', 'bob'), 'bob@d', 0), false);
+    }
+  });
+
   test('is held by workers together, but for what they let in between two reports', () => {
     const [max, perSecond, workers] = [1000, 100, 4];
     const all = Array.from({ length: workers }, () => limits(['client', 'messages', max]));

@@ -11,6 +11,7 @@ import type { TableReport } from '../../../../src/cli/table/build.js';
 import { TableFile, checkTable, followTable } from '../../../../src/gateway/inbound/recipients-file.js';
 import { BUCKET_BYTES, HEAD_FIXED_BYTES, MAGIC, SLOTS, aliasValue, bucketsAt, bucketsFor, findIn, hasRunOver, markRunOver, putInto, routeIn, routeValue, textIn } from '../../../../src/gateway/inbound/recipients/table-layout.js';
 import { crc32 } from '../../../../src/platform/node/checksum.js';
+import { SystemClock } from '../../../../src/platform/node/clock.js';
 
 const COUNT = 20_000;
 const BOUND_MS = 10_000;
@@ -202,7 +203,7 @@ for (const [name, isGood] of [['a good one', true], ['a bad one', false]] as con
     const note = (event: string): void => { told.push(event); };
     mock.timers.enable({ apis: ['setInterval'] });
     try {
-      const running = followTable(file, { debug: note, info: note, warn: note, error: note }, (isStale) => { told.push(isStale); });
+      const running = followTable(file, { clock: new SystemClock(), log: { debug: note, info: note, warn: note, error: note }, onRead: (isStale) => { told.push(isStale); } });
       build(folder, ['new@b.example', 'and@b.example'], 'next');
       if (!isGood) writeFileSync(join(folder, 'next'), readFileSync(join(folder, 'next')).fill(1, 4100, 4110));
       renameSync(join(folder, 'next'), file);
@@ -237,7 +238,7 @@ test('a table that is replaced is in force within moments; a bad one never is, a
   const stale: boolean[] = [];
   const note = (event: string, text: string): void => { told.push(`${event} ${text}`); };
   build(folder, ['old@b.example']);
-  const running = followTable(file, { debug: note, info: note, warn: note, error: note }, (isStale) => { stale.push(isStale); });
+  const running = followTable(file, { clock: new SystemClock(), log: { debug: note, info: note, warn: note, error: note }, onRead: (isStale) => { stale.push(isStale); } });
   const { table } = running;
   try {
     assert.ok(table.find('old@b.example') !== undefined && table.find('new@b.example') === undefined);
@@ -273,6 +274,46 @@ test('a table that is replaced is in force within moments; a bad one never is, a
       await pause(50);
     }
     assert.equal(stale[4], false, 'the good one is back');
+  } finally {
+    running.close();
+  }
+}));
+
+test('a followed table that is written into says once in 10 s that mail is deferred, until a whole one is there', inFolder(async (folder) => {
+  const file = join(folder, 'table');
+  const told: string[] = [];
+  const states: unknown[] = [];
+  const note = (_event: string, text: string, fields: object = {}): void => { told.push(`${text}: ${JSON.stringify(fields)}`); };
+  let nowMs = 0;
+  build(folder, ['a@b.example']);
+  const good = readFileSync(file);
+  const running = followTable(file, {
+    clock: { nowMs: () => nowMs, wallMs: () => nowMs }, log: { debug: note, info: note, warn: note, error: note },
+    onRead: (isStale, deferredBy) => { states.push([isStale, deferredBy]); },
+  });
+  const asked = (): void => { assert.throws(() => running.table.find('c@b.example')); };
+  const until = async (isSo: () => boolean): Promise<void> => {
+    for (let waited = 0; !isSo(); waited += 50) {
+      assert.ok(waited < BOUND_MS);
+      await pause(50);
+    }
+  };
+  try {
+    writeFileSync(file, Buffer.from(good).fill(1, 4100, 4110));
+    asked();
+    asked();
+    const why = `'${file}': it is written into; replace it by a rename`;
+    assert.deepEqual([told, states], [[`the table of recipients can't be read, mail is deferred: ${JSON.stringify({ why })}`], [[false, ''], [true, why]]]);
+    nowMs = 10_000;
+    asked();
+    assert.equal(told.length, 2, 'once in 10 s');
+    await until(() => told.length === 3);
+    const damaged = `'${file}': its checksum is wrong`;
+    assert.equal(told[2], `the new table of recipients can't be used, the old one was written into: mail is deferred: ${JSON.stringify({ why: damaged })}`);
+    assert.deepEqual(states.at(-1), [true, damaged]);
+    writeFileSync(file, good);
+    await until(() => states.length === 5);
+    assert.deepEqual([states.at(-1), running.table.find('c@b.example')], [[false, ''], undefined]);
   } finally {
     running.close();
   }
