@@ -177,3 +177,44 @@ test('a list tells that it has the message also when the first on it refuses it'
     await logged(cluster, 'bounced', { to: 'nobody@else.example', orig_to: 'postmaster@relayed.example' });
   },
 ));
+
+test('mail that an alias led on, exported and sent again, tells its sender no more than it did, and leaves by an address of ours', { timeout: 120_000 }, async (t) => {
+  const folder = mkdtempSync(path.join(os.tmpdir(), 'twinpost-again-'));
+  const hop = new OtherHop();
+  const [list, table, secret, mails] = ['list', 'table', 'secret', 'mails'].map((name) => path.join(folder, name)) as [string, string, string, string];
+  writeFileSync(list, 'team@ours.example to=busy@hidden.example\n');
+  writeFileSync(secret, 'a secret of more than sixteen\n', { mode: 0o600 });
+  assert.equal((await twinpost(['table', 'build', list, table])).code, 0);
+  const cluster = await startCluster({
+    sink: false, routes: [{ domain: '*', name: 'out', via: `smtp://${HOST}:${String(await hop.listen())}` }],
+    gateway: {
+      smtp: { relay_domains: ['ours.example'], recipients: table, srs: { domain: 'fwd.ours.example', secret_file: secret } },
+      delivery: { retry: { first: '1h', max: '1h' } },
+    },
+  });
+  t.after(async () => {
+    await cluster.stop();
+    await hop.close();
+    rmSync(folder, { recursive: true });
+  });
+  const at = ['--from', `${HOST}:${String(cluster.adminPort)}`];
+  const talk = await SmtpTalk.start(cluster.smtpPort);
+  for (const line of ['MAIL FROM:<me@sender.example>', 'RCPT TO:<team@ours.example> NOTIFY=SUCCESS,FAILURE', 'DATA', 'Subject: x\r\n\r\nhello\r\n.']) {
+    assert.match(await talk.say(line), /^[23]/, line);
+  }
+  await until('it is put off', () => cluster.gateway.log().includes('come later'), BOUND_MS, cluster.gateway);
+  assert.equal((await twinpost(['queue', 'export', '--everything', mails, ...at])).code, 0);
+
+  // The alias leads elsewhere by now: its table is asked anew.
+  writeFileSync(list, 'team@ours.example to=here@hidden.example\n');
+  assert.equal((await twinpost(['table', 'build', list, table])).code, 0);
+  assert.equal((await twinpost(['config', 'reload', '--reason', 'the alias', ...at])).code, 0);
+  const send = async (...options: readonly string[]): Promise<number | null> =>
+    (await twinpost(['send', '--spool', mails, '--to', `${HOST}:${String(cluster.smtpPort)}`, ...options])).code;
+  assert.deepEqual([await send(), await send('--aliases', 'original'), await send('--aliases', 'original')], [1, 0, 0]);
+  await until('it and its report are there', () => hop.arrivals.length === 2, BOUND_MS, cluster.gateway);
+  assert.match(hop.find('here@hidden.example')?.from ?? '', /^SRS0=.*@fwd\.ours\.example$/);
+  const report = hop.find('me@sender.example')?.content ?? '';
+  assert.match(report, /^Final-Recipient: rfc822; team@ours\.example\r\nAction: relayed\r$/m);
+  assert.ok(!report.includes('hidden.example'));
+});
