@@ -189,6 +189,8 @@ describe('explain', () => {
     const loop = 'is        the address of feedback loops (smtp.feedback)';
     assert.deepEqual(await lines('FBL@ours.example', feedback), ['0', 'to        FBL@ours.example', `${loop}: mail goes on to anna@ours.example`, ...box]);
     assert.deepEqual(await lines('fbl@ours.example', { address: 'fbl@ours.example' }), ['0', 'to        fbl@ours.example', `${loop}, and mail ends here`]);
+    const unlisted = await lines('fbl@ours.example', { address: 'fbl@ours.example', forward_to: 'team@ours.example' });
+    assert.deepEqual(unlisted.slice(0, 4), ['0', 'to        fbl@ours.example', `${loop}: mail goes on to team@ours.example`, 'queue     ours.example']);
     const { out } = await explain(t, { recipient: 'fbl@ours.example', feedback: { address: 'fbl@ours.example' } }, '--json');
     assert.deepEqual(out.map((line) => JSON.parse(line) as unknown), [{ recipient: 'fbl@ours.example', is: 'the address of feedback loops (smtp.feedback)', stands_for: '' }]);
   });
