@@ -25,7 +25,7 @@ const explainedHost = z.object({
   port: z.int(),
   /** Those that would be tried. */
   addresses: list(name),
-  /** Why there are none, or which are not connected to. */
+  /** Why there are none, or which are not connected to; of a fallback, on what terms mail goes there. */
   why: text,
   /** By MX: what its TLSA records say. */
   dane: text.exactOptional(),

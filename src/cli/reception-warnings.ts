@@ -5,7 +5,9 @@
 import { X509Certificate } from 'node:crypto';
 import { isReached, hasRoute } from '../config/strangers.js';
 import type { GatewayConfig } from '../config/types.js';
+import { RelayPolicy } from '../gateway/inbound/policy/relay-policy.js';
 import { TableFile } from '../gateway/inbound/recipients-file.js';
+import { toAscii } from '../platform/node/idna.js';
 import { readPem } from '../platform/node/certificates.js';
 import { quotedNames } from './reception-files.js';
 
@@ -13,7 +15,8 @@ import { quotedNames } from './reception-files.js';
 export function receptionWarnings(gateway: GatewayConfig): readonly string[] {
   const { places } = gateway;
   return [
-    ['gateway.smtp.relay_domains', unroutedDomains(gateway)] as const, ...nameWarnings(gateway),
+    ['gateway.smtp.relay_domains', unroutedDomains(gateway)] as const,
+    ['gateway.smtp.relay_domains', closedDomains(gateway)] as const, ...nameWarnings(gateway),
     ...guessWarnings(gateway), ...ownNameWarnings(gateway),
   ].flatMap(([key, text]) => (text === '' ? [] : [`${places[key] ?? '?'}: ${key}: warning: ${text}`]));
 }
@@ -25,6 +28,17 @@ function unroutedDomains({ routes, smtp }: GatewayConfig): string {
   if (unrouted.length === 0) return '';
   return `gateway.routes has no route for ${quotedNames(unrouted)}: mail to them is refused with 550, though `
     + 'their domain is relayed for';
+}
+
+/** A route says where mail goes, and not that strangers may send it there: one's own domain needs both. */
+function closedDomains({ routes, smtp: { listen, relayDomains } }: GatewayConfig): string {
+  if (!listen.some((listener) => listener.role === 'relay' && isMet(listener))) return '';
+  const policy = new RelayPolicy({ networks: [], domains: relayDomains }, toAscii);
+  const closed = routes.filter(({ nextHop }) => nextHop.protocol === 'lmtp').flatMap(({ domains }) => domains)
+    .filter((domain) => domain !== '*' && !policy.isRelayDomain(domain.replace(/^\*\./, 'x.')));
+  if (closed.length === 0) return '';
+  return `strangers who send to ${quotedNames(closed)} are refused with 550 (relaying denied), though a `
+    + 'route leads to mailboxes (lmtp): add it here, *.x.example as .x.example';
 }
 
 /** Of what others answer by HTTP nothing is known here. */

@@ -14,6 +14,8 @@ export interface ExplainedDane {
   readonly isFailed: boolean;
   /** Records of its own judge it. */
   readonly isBound: boolean;
+  /** The DNS has proved that it has no records: TLS with it is as the route says. */
+  readonly isFree: boolean;
 }
 
 type Addresses = readonly DnsAnswer<'A' | 'AAAA'>[];
@@ -35,13 +37,14 @@ export async function daneOf(
   if (verdict === undefined) {
     const isAsked = tlsaBases(host, answers).length > 0 || isAliasInDoubt(answers);
     const text = isAsked ? 'no TLSA records' : 'none asked for: its addresses are not signed';
-    return { text, isFailed: false, isBound: false };
+    return { text, isFailed: false, isBound: false, isFree: true };
   }
   if ('failed' in verdict) {
-    return { text: `not connected to: ${verdict.failed}`, isFailed: true, isBound: false };
+    return { text: `not connected to: ${verdict.failed}`, isFailed: true, isBound: false, isFree: false };
   }
   const { records } = verdict.found;
-  return { text: recordsText(records), isFailed: false, isBound: usableRecords(records).length > 0 };
+  const isBound = usableRecords(records).length > 0;
+  return { text: recordsText(records), isFailed: false, isBound, isFree: false };
 }
 
 function recordsText(records: readonly TlsaData[]): string {

@@ -33,6 +33,8 @@ export interface AskedHost {
   readonly host: ExplainedHost;
   /** It has TLSA records that judge it. */
   readonly isBound: boolean;
+  /** It has none at all, or none are asked for. */
+  readonly isFree: boolean;
 }
 
 export interface HostsUnderPolicy {
@@ -40,6 +42,8 @@ export interface HostsUnderPolicy {
   /** Of one that is not connected to for the policy alone, and why; '': there is none. */
   readonly refused: string;
 }
+
+const FALLBACK_TERMS = 'over TLS alone, and not while a host fails by its TLSA records or the policy';
 
 /** What is to be said of a policy stands in the answer. */
 const unsaid = (): void => undefined;
@@ -94,6 +98,16 @@ export function hostsUnder(
     return { ...host, addresses: [], why: joined(host.why, said) };
   });
   return { hosts, refused };
+}
+
+/**
+ * Hosts of the route behind those of the DNS, and on what terms mail goes there (outbound/site-hosts.ts).
+ */
+export function fallbackUnder(
+  policy: StsPolicy | undefined, asked: readonly AskedHost[], others: readonly ExplainedHost[],
+): readonly ExplainedHost[] {
+  if (policy?.mode !== 'enforce' && asked.every(({ isFree }) => isFree)) return others;
+  return others.map((host) => ({ ...host, why: joined(host.why, FALLBACK_TERMS) }));
 }
 
 function joined(...whys: readonly string[]): string {

@@ -39,7 +39,7 @@ import type { RouteOptions } from '../queue/router.js';
 import type { MailOrigin, NextHop, OtherHost } from '../queue/types.js';
 import { AnswerTime } from './answer-time.js';
 import { UNSIGNED_MX, daneOf } from './explained-dane.js';
-import { hostsUnder, policyOf } from './explained-policy.js';
+import { fallbackUnder, hostsUnder, policyOf } from './explained-policy.js';
 import type { AskedHost, ExplainedPolicy } from './explained-policy.js';
 import { NotExplained } from './not-explained.js';
 import { meantBy, rolesOf } from './own-address.js';
@@ -213,7 +213,8 @@ async function wayOf(
   const [{ name: site } = { name: '' }] = 'hosts' in left ? left.hosts : way.hosts;
   const { hosts: found, refused } = hostsUnder(policy, asked, way.isAuthentic);
   const isNoWay = 'why' in left;
-  const { hosts, used } = sourced(found, isNoWay ? [] : others, site, ours);
+  const named = isNoWay ? [] : fallbackUnder(policy, asked, others);
+  const { hosts, used } = sourced(found, named, site, ours);
   const [why, status] = isNoWay ? [left.why.text, left.why.enhanced] : whyNone(hosts, refused);
   const untold = mustProve && isNoWay && isUnknown ? { policy_untold: true } as const : {};
   return { ...told, hosts, sources: shown(used), mta_sts: text, why, status, ...untold };
@@ -250,12 +251,12 @@ async function askHost(
   const found = { addresses: open.flat(), why: whys.join('; ') };
   const failed = isPartial ? { addresses_failed: true } as const : {};
   const host = { preference, host: name, port, ...found, ...failed };
-  if (!isJudged) return { host, isBound: false };
-  if (!isAuthentic) return { host: { ...host, dane: UNSIGNED_MX }, isBound: false };
-  if (host.addresses.length === 0) return { host, isBound: false };
-  const { text: dane, isFailed, isBound } = await daneOf(name, port, answers, lookup);
-  if (isFailed) return { host: { ...host, addresses: [], dane, dane_failed: true }, isBound };
-  return { host: { ...host, dane }, isBound };
+  if (!isJudged) return { host, isBound: false, isFree: true };
+  if (!isAuthentic) return { host: { ...host, dane: UNSIGNED_MX }, isBound: false, isFree: true };
+  if (host.addresses.length === 0) return { host, isBound: false, isFree: false };
+  const { text: dane, isFailed, ...tlsa } = await daneOf(name, port, answers, lookup);
+  if (isFailed) return { host: { ...host, addresses: [], dane, dane_failed: true }, ...tlsa };
+  return { host: { ...host, dane }, ...tlsa };
 }
 
 /**

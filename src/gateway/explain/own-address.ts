@@ -51,7 +51,7 @@ export function meantBy(
   const made = wanted === path && came === undefined ? '' : madeText(came);
   if (came?.to === '') return { is: made, to: undefined, isRole: false };
   const role = roles.destinationOf(wanted);
-  if (role === undefined) return { is: made, to: wanted, isRole: false };
+  if (role === undefined) return { is: made, to: wanted, isRole: came?.kind === 'feedback' };
   const reader = `smtp.postmaster names ${postmaster === '' ? 'no' : 'its'} reader`;
   const words = made === '' ? '' : `${made}, for `;
   return { is: `${words}an address that every mail server has: ${reader}`, to: role, isRole: true };

@@ -30,6 +30,8 @@
  *   its life: records that change meanwhile count 300 s later at most.
  * - Where the domains enforce a policy (MTA-STS), TLS must be had with hosts of the DNS, and be right by it;
  *   who waited when it was not has its policy fetched anew.
+ * - Where TLSA records or a policy ask for TLS, a fallback of the route must have it too, and gets no mail
+ *   while a host of the DNS failed by its TLS (site-hosts.ts).
  * - Where all connections that may be open to all hosts are, and somebody's mail waits for one, no idle one
  *   is kept anywhere.
  * - A delivery that met a kept connection just closed by the peer is repeated once at once on a fresh one;
@@ -215,6 +217,8 @@ export class ConnectionPool implements PeerEvents, LaneHome {
   /** The last one used is used next, so that spare connections grow idle and end. */
   readonly #idle: Peer[] = [];
   readonly #lanes = new Set<Lane>();
+  /** Hosts of the route stand behind those of the DNS. */
+  readonly #hasFallback: boolean;
   readonly #turns = new LaneRing();
   readonly #retries: Retry[] = [];
   /** Whose failed TLS was counted for reports: the session in clear that follows is told with it, as one. */
@@ -239,7 +243,11 @@ export class ConnectionPool implements PeerEvents, LaneHome {
   constructor(site: Site, options: PoolOptions, ports: PoolPorts, nowMs: number) {
     this.#site = site;
     this.hostNames = site.hosts.map(({ name }) => name);
-    if (site.auth !== undefined) for (const host of site.hosts) host.isProven = false;
+    for (const host of site.hosts) {
+      if (site.auth !== undefined) host.isProven = false;
+      host.isBound = host.isByMx && (site.dane !== undefined || site.isBySts);
+    }
+    this.#hasFallback = site.hosts.some(({ isByMx }) => isByMx) && site.hosts.some(({ isByMx }) => !isByMx);
     this.#hosts = new SiteHosts(site.hosts, options, ports.random);
     this.#options = options;
     this.#ports = ports;
@@ -366,6 +374,7 @@ export class ConnectionPool implements PeerEvents, LaneHome {
   pump(): void {
     if (this.#isPumping || this.#isStopping) return;
     this.#isPumping = true;
+    if (this.#hasFallback) this.#leaveFallback();
     this.#startOnIdle();
     this.#makeRoom();
     this.#connectWanted();
@@ -428,7 +437,8 @@ export class ConnectionPool implements PeerEvents, LaneHome {
     if (peer.isBeingSetUp && !(isFresh && host.isTurningAway)) this.#onAnswered(peer);
     peer.idleSinceMs = this.#nowMs;
     // Over a kept one it may come back, which costs it nothing; but there is no room for another.
-    const retry = isFresh || this.#isFull ? this.#retries.shift() : undefined;
+    const mayRetry = this.#mayTake(peer) && (isFresh || this.#isFull);
+    const retry = mayRetry ? this.#retries.shift() : undefined;
     if (retry !== undefined) this.#begin(peer, retry, true);
     if (peer.session.state === State.IDLE) {
       this.#idle.push(peer);
@@ -470,7 +480,7 @@ export class ConnectionPool implements PeerEvents, LaneHome {
 
   takeBehind(peer: Peer): void {
     const { host } = peer;
-    if (this.#isStopping || !this.#mayBearFollowers(host)) return;
+    if (this.#isStopping || !this.#mayBearFollowers(host) || !this.#mayTake(peer)) return;
     for (let lane = this.#turns.take(); lane !== undefined; lane = this.#turns.take()) {
       const delivery = lane.take();
       if (delivery === undefined) continue;
@@ -626,7 +636,7 @@ export class ConnectionPool implements PeerEvents, LaneHome {
     const lane = retry?.lane ?? this.#turns.take();
     const delivery = retry?.delivery ?? lane?.take();
     if (lane === undefined || delivery === undefined) return;
-    if (this.#site.isBySts && isTlsTrouble(why)) {
+    if (this.#site.isBySts && host.isByMx && isTlsTrouble(why)) {
       this.#ports.policies?.onFailure(lane.queue.route.nextHop.host, 'tls');
     }
     const said = this.#hosts.areAllRefusing ? why : deferred(why);
@@ -767,6 +777,15 @@ export class ConnectionPool implements PeerEvents, LaneHome {
     return systemTurns(addresses, []);
   }
 
+  #mayTake({ host, session }: Peer): boolean {
+    return !this.#hasFallback || this.#hosts.mayTake(host, session.tls !== undefined);
+  }
+
+  /** Ends idle connections that no mail may go over any more. */
+  #leaveFallback(): void {
+    for (const peer of this.#idle.filter((idle) => !this.#mayTake(idle))) this.#retire(peer);
+  }
+
   #tlsOf(host: SiteHost): Pick<SessionOptions, 'tls' | 'lostTls'> {
     const tls = this.#routeTls(host);
     const lostTls = tls?.level === 'may' ? this.#lostTlsOf(host) : undefined;
@@ -782,7 +801,9 @@ export class ConnectionPool implements PeerEvents, LaneHome {
     const { tls, isBySts } = this.#site;
     if (tls === undefined) return undefined;
     if (isBySts && isByMx) return raisedBySts(tls, name);
-    return tls.terms.serverName !== '' ? tls : { ...tls, terms: { ...tls.terms, serverName: name } };
+    const terms = tls.terms.serverName !== '' ? tls.terms : { ...tls.terms, serverName: name };
+    const mustHave = !isByMx && tls.level === 'may' && this.#hosts.isBound;
+    return { ...tls, terms, level: mustHave ? 'encrypt' : tls.level };
   }
 
   /** One finds out for all connections: what goes wrong then costs one message a round trip. */
@@ -795,7 +816,7 @@ export class ConnectionPool implements PeerEvents, LaneHome {
   #isWornOut(peer: Peer, more = 1): boolean {
     const { messagesPerConnectionMax, connectionLifeMs } = this.#options;
     const isUsedUp = peer.session.transactions + more > messagesPerConnectionMax;
-    if (isUsedUp || this.#nowMs - peer.openedMs >= connectionLifeMs) return true;
+    if (isUsedUp || this.#nowMs - peer.openedMs >= connectionLifeMs || !this.#mayTake(peer)) return true;
     return peer.lostTls !== undefined && this.#lostTlsOf(peer.host) === undefined;
   }
 

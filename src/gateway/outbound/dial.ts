@@ -61,12 +61,12 @@ export interface DialPorts {
 
 /** Who wants the connection. */
 export interface DialHandlers extends ConnectionHandlers {
-  /** Before each address. */
-  onTrying(way: Way): void;
+  /** Before each address, with what the DNS says of TLS with the host. */
+  onTrying(way: Way, tlsa: HostTlsa | undefined): void;
   /** The address was not reached for: its source can't be used. */
   onSourceless(): void;
-  /** Right before onOpen: what to write to from now on, and what the DNS says of TLS with it. */
-  onOpened(connection: Connection, way: Way, tlsa: HostTlsa | undefined): void;
+  /** Right before onOpen: what to write to from now on. */
+  onOpened(connection: Connection, way: Way): void;
   /** `isUnresolved`: nobody could tell an address just now. */
   onClose(reason: string, isUnresolved?: boolean): void;
   /** Instead of onClose: nobody could tell its TLSA records, or the policy does not name it. */
@@ -229,11 +229,11 @@ export class Dial implements Connection {
       return this.#tryNext();
     }
     if (this.#to.isByMx) this.#taken = address;
-    this.#handlers.onTrying(way);
+    this.#handlers.onTrying(way, this.#tlsa);
     const partMs = (this.#untilMs - this.#ports.clock.nowMs()) / (this.#ways.length + 1);
     const withinMs = this.#ways.length > 0 ? Math.max(1, Math.min(TRY_MS, partMs)) : 0;
     this.#tried++;
-    this.#attempt = new Attempt(this.#handlers, way, this.#tlsa, withinMs, (reason) => {
+    this.#attempt = new Attempt(this.#handlers, way, withinMs, (reason) => {
       this.#onFailed(way, reason);
     });
     this.#attempt.connection =
@@ -284,7 +284,6 @@ class Attempt implements ConnectionHandlers {
   connection: Connection | undefined;
   readonly #handlers: DialHandlers;
   readonly #way: Way;
-  readonly #tlsa: HostTlsa | undefined;
   readonly #onFailed: (reason: string) => void;
   readonly #timer: NodeJS.Timeout | undefined;
   #isOpen = false;
@@ -292,12 +291,10 @@ class Attempt implements ConnectionHandlers {
 
   /** `withinMs` 0: without a bound here. */
   constructor(
-    handlers: DialHandlers, way: Way, tlsa: HostTlsa | undefined, withinMs: number,
-    onFailed: (reason: string) => void,
+    handlers: DialHandlers, way: Way, withinMs: number, onFailed: (reason: string) => void,
   ) {
     this.#handlers = handlers;
     this.#way = way;
-    this.#tlsa = tlsa;
     this.#onFailed = onFailed;
     this.#timer = withinMs === 0 ? undefined : setTimeout(() => {
       this.leave();
@@ -315,7 +312,7 @@ class Attempt implements ConnectionHandlers {
     if (this.#isLeft || this.connection === undefined) return;
     clearTimeout(this.#timer);
     this.#isOpen = true;
-    this.#handlers.onOpened(this.connection, this.#way, this.#tlsa);
+    this.#handlers.onOpened(this.connection, this.#way);
     this.#handlers.onOpen();
   }
 

@@ -145,24 +145,26 @@ export class Peer implements SessionEvents {
   dialled(routeTls: NextHopTls | undefined, domain: string): DialHandlers {
     const { session, host } = this;
     return {
-      onTrying: ({ address, from }) => {
+      onTrying: ({ address, from }, tlsa) => {
         if (this.tried !== '') this.#events.onAddressFailed(this);
+        host.isBound = tlsa !== undefined || routeTls?.terms.isBySts === true;
+        if (tlsa !== undefined) this.#options.tls = raisedByTlsa(routeTls, tlsa, domain);
         this.tried = address;
         this.source = from?.address ?? '';
       },
       onSourceless: () => { this.tried = ''; },
-      onOpened: (connection, { address, from }, tlsa) => {
+      onOpened: (connection, { address, from }) => {
         this.address = address;
         if (from !== undefined) {
           this.#options.heloName = from.name;
           this.#events.onSourceOpen(from);
         }
         this.#options.relay = `${host.name}[${address}]:${String(host.port)}`;
-        if (tlsa !== undefined) this.#options.tls = raisedByTlsa(routeTls, tlsa, domain);
         session.attach(connection);
       },
       onForbidden: (reason, isTlsaUntold) => {
         this.#isTlsaUntold = isTlsaUntold;
+        host.isBound ||= isTlsaUntold;
         session.forbid(Trouble.TLS_FAILED, reason);
       },
       onNoSource: (reason) => {

@@ -16,11 +16,16 @@
  *
  * The most preferred one that may be tried is; of equals any, by chance (RFC 5321 5.1). So a host that stays
  * away costs one connection a minute, and mail goes to the next.
+ *
+ * Behind hosts by MX may stand those that the route names, its fallback. Where TLSA records or a policy ask
+ * for TLS with a host by MX, in doubt too, no mail goes to these in clear, and none at all while such a host
+ * failed by its TLS: else whoever sits between us and the host could have the mail in clear (RFC 7672 2.2,
+ * RFC 8461 5).
  */
 import type { PasswordFound, Random } from '../../platform/ports.js';
 import { FAILED } from '../queue/types.js';
 import type { RecipientResult } from '../queue/types.js';
-import { isPasswordRefused } from './pure/classify.js';
+import { isPasswordRefused, isTlsTrouble } from './pure/classify.js';
 
 /** So long after there was no room for a connection to a host it is looked for again. */
 const ROOM_MS = 500;
@@ -39,6 +44,10 @@ export class SiteHost {
   readonly isByMx: boolean;
   /** The policy of the domain does not name it: only TLSA records let it be connected to. */
   readonly isUnnamed: boolean;
+  /** TLSA records of it, or the policy of its domains, ask for TLS with it; in doubt they do. */
+  isBound = false;
+  /** It had not the TLS that they ask for, when it failed last. */
+  isTlsWrong = false;
   /** Connections to it that are being set up. */
   connecting = 0;
   /** Those that are. */
@@ -99,11 +108,14 @@ export function backoffMs(
 
 export class SiteHosts {
   readonly #hosts: readonly SiteHost[];
+  /** Those that mail goes to now: all, or hosts by MX alone. */
+  #open: readonly SiteHost[];
   #options: BackoffOptions;
   readonly #random: Random;
 
   constructor(hosts: readonly SiteHost[], options: BackoffOptions, random: Random) {
     this.#hosts = hosts;
+    this.#open = hosts;
     this.#options = options;
     this.#random = random;
   }
@@ -118,7 +130,7 @@ export class SiteHosts {
     let equals = 0;
     /** One that may be good is being asked who we are, or met: none behind it is used meanwhile. */
     let askedPreference = Infinity;
-    for (const host of this.#hosts) {
+    for (const host of this.#open) {
       const isUnmet = host.isByMx && host.connecting >= UNMET_MAX && nowMs - host.metMs >= MET_MS;
       const isProbed = isUnmet || (host.connecting > 0 && (host.failures > 0 || !host.isProven));
       if (isProbed && host.failures === 0) askedPreference = Math.min(askedPreference, host.preference);
@@ -140,7 +152,10 @@ export class SiteHosts {
   ): boolean {
     host.lastWhy = why;
     host.isRefusing = why.status === FAILED;
-    if (nowMs < host.notBeforeMs) return false;
+    const isTlsWrong = host.isBound && isTlsTrouble(why);
+    const isNoted = nowMs < host.notBeforeMs;
+    this.#noteTls(host, isTlsWrong || (isNoted && host.isTlsWrong));
+    if (isNoted) return false;
     const isDenied = isPasswordRefused(why);
     host.notBeforeMs = nowMs + (isDenied ? this.#deniedMs(host) : this.#backoffMs(host));
     host.denials = isDenied ? host.denials + 1 : 0;
@@ -203,12 +218,30 @@ export class SiteHosts {
     host.denials = 0;
     host.deniedWith = undefined;
     host.isTlsTold = false;
+    this.#noteTls(host, false);
+  }
+
+  #noteTls(host: SiteHost, isWrong: boolean): void {
+    if (host.isTlsWrong === isWrong) return;
+    host.isTlsWrong = isWrong;
+    const isAnyWrong = this.#hosts.some(({ isTlsWrong }) => isTlsWrong);
+    this.#open = isAnyWrong ? this.#hosts.filter(({ isByMx }) => isByMx) : this.#hosts;
+  }
+
+  /** Of any of them TLS is asked for. */
+  get isBound(): boolean {
+    return this.#hosts.some(({ isBound }) => isBound);
+  }
+
+  /** Over a connection that is ready. */
+  mayTake(host: SiteHost, isSecure: boolean): boolean {
+    return host.isByMx || (this.#open.includes(host) && (isSecure || !this.isBound));
   }
 
   /** The one that will be tried first, if none answers; undefined while one does, as far as is known. */
   get firstToMend(): SiteHost | undefined {
     let first: SiteHost | undefined;
-    for (const host of this.#hosts) {
+    for (const host of this.#open) {
       if (host.failures === 0) return undefined;
       if (first === undefined || host.notBeforeMs < first.notBeforeMs) first = host;
     }
@@ -217,13 +250,13 @@ export class SiteHosts {
 
   /** The same, where no mail at all gets through. */
   get firstOfNone(): SiteHost | undefined {
-    return this.#hosts.some(({ ready }) => ready > 0) ? undefined : this.firstToMend;
+    return this.#open.some(({ ready }) => ready > 0) ? undefined : this.firstToMend;
   }
 
   /** Since when none answers. */
   get downSinceWallMs(): number | undefined {
     let since = 0;
-    for (const host of this.#hosts) {
+    for (const host of this.#open) {
       if (host.downSinceWallMs === undefined) return undefined;
       since = Math.max(since, host.downSinceWallMs);
     }

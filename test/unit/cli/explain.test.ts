@@ -82,6 +82,7 @@ async function explain(t: TestContext, to: string | Explained, ...more: readonly
         { domain: 'ours.example', via: ['smtps://localhost', 'smtps://two.ours.example'] },
         { name: 'typo', via: ['smtp://smrthost.example:25', 'smtp://mailhub.example:25'] },
         { name: 'both', via: 'smtp://dual.hosts:25' },
+        { name: 'backed', via: 'mx', fallback: 'smtp://127.0.0.9:25' },
         { name: 'late', via: ['smtp://mailhub.example:25', 'smtp://smarthost.late:25'] },
         { domain: '*', via: 'mx', ...(route === undefined ? {} : { sources: route }) },
         ...(feedback === undefined ? [] : [{ name: 'news', via: 'mx', verp: { domain: 'bounces.example', secret_file: 'own.secret', returned: 'forward' } }]),
@@ -188,6 +189,8 @@ describe('explain', () => {
     const loop = 'is        the address of feedback loops (smtp.feedback)';
     assert.deepEqual(await lines('FBL@ours.example', feedback), ['0', 'to        FBL@ours.example', `${loop}: mail goes on to anna@ours.example`, ...box]);
     assert.deepEqual(await lines('fbl@ours.example', { address: 'fbl@ours.example' }), ['0', 'to        fbl@ours.example', `${loop}, and mail ends here`]);
+    const unlisted = await lines('fbl@ours.example', { address: 'fbl@ours.example', forward_to: 'team@ours.example' });
+    assert.deepEqual(unlisted.slice(0, 4), ['0', 'to        fbl@ours.example', `${loop}: mail goes on to team@ours.example`, 'queue     ours.example']);
     const { out } = await explain(t, { recipient: 'fbl@ours.example', feedback: { address: 'fbl@ours.example' } }, '--json');
     assert.deepEqual(out.map((line) => JSON.parse(line) as unknown), [{ recipient: 'fbl@ours.example', is: 'the address of feedback loops (smtp.feedback)', stands_for: '' }]);
   });
@@ -209,6 +212,10 @@ describe('explain', () => {
       const hosts = told.out.filter((line) => line.startsWith('host'));
       assert.deepEqual(told.out.filter((line) => /^(NO WAY|mta-sts)/.test(line)), lines);
       assert.equal(hosts.at(-1), `host      1 b.other.example:25  ${what === 'is none' ? '127.0.0.1' : 'the MTA-STS policy of the domain does not name it'}`);
+      const backed = await explain(t, { recipient: 'backed/sts.example', https });
+      const terms = 'over TLS alone, and not while a host fails by its TLSA records or the policy';
+      const shown = { 'names a host': [`host      fallback 127.0.0.9:25  127.0.0.1; ${terms}`], 'names none': [], 'is none': ['host      fallback 127.0.0.9:25  127.0.0.1'] };
+      assert.deepEqual(backed.out.filter((line) => line.includes('fallback')), shown[what]);
     });
   }
 
@@ -268,6 +275,6 @@ describe('explain', () => {
     assert.deepEqual([unknown.code, unknown.errors.length], [1, 1]);
     assert.match(unknown.errors[0] ?? '', /^! (twinpost: )?mail to nobody@ours\.example would be refused: 550 5\.1\.1 /);
     const none = await explain(t, 'nobody');
-    assert.deepEqual([none.code, none.errors], [2, ['! twinpost: \'nobody\' is no address (domain is missing), no domain and no queue; there are the routes box, ours.example, typo, both, late, default, bulk']]);
+    assert.deepEqual([none.code, none.errors], [2, ['! twinpost: \'nobody\' is no address (domain is missing), no domain and no queue; there are the routes box, ours.example, typo, both, backed, late, default, bulk']]);
   });
 });

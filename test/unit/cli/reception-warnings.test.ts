@@ -40,6 +40,18 @@ describe('config check warns', () => {
     assert.match(receptionWarnings(gatewayOf(`{relay_domains: [${many.join(', ')}]}`, routes))[0] ?? '', /'d19\.example' and 5 more: mail/);
   });
 
+  test('of a domain with mailboxes for which strangers may not send, on a listener that they reach', () => {
+    const routes = "[{domains: [a.example, '*.b.example'], via: 'lmtp://127.0.0.1:24'}, {domain: partner.example, via: 'smtp://127.0.0.1:1'}, {domain: '*', via: mx}]";
+    const warnings = (smtp: string): readonly string[] => receptionWarnings(gatewayOf(smtp, routes, 'hostname: mx1.example.com'));
+    assert.deepEqual(warnings("{postmaster: a@a.example, listen: ['0.0.0.0:25']}"), [
+      "f.yaml:6: gateway.smtp.relay_domains: warning: strangers who send to 'a.example', '*.b.example' are refused with 550 (relaying denied), "
+      + 'though a route leads to mailboxes (lmtp): add it here, *.x.example as .x.example',
+    ]);
+    for (const good of ["{postmaster: a@a.example, listen: ['0.0.0.0:25'], relay_domains: [a.example, .b.example]}", "{listen: ['127.0.0.1:25']}"]) {
+      assert.deepEqual(warnings(good), []);
+    }
+  });
+
   test('of a name with one label, of a gateway that strangers talk to', () => {
     const public_ = "{postmaster: a@b.example, listen: ['0.0.0.0:25']}";
     assert.deepEqual(receptionWarnings(gatewayOf(public_, undefined, 'hostname: mx1')), [

@@ -62,7 +62,8 @@ export function recipient(dialog: InboundDialog, desk: Desk, text: string): Effe
   if (came?.to === '') return takeBack(transaction, desk, path, text, came);
   const to = role ?? wanted;
   if (ports.recipients === undefined) return byRoute(transaction, desk, text, path, to, parameters, came);
-  const isRole = role !== undefined;
+  // Who reads feedback is named by the operator, as who reads for postmaster is.
+  const isRole = role !== undefined || came?.kind === 'feedback';
   const whole = { text, path, to, came, parameters, isRole, keys: [], rounds: 0 };
   return byTable(dialog, transaction, desk, whole);
 }

@@ -292,6 +292,17 @@ describe('what comes back', () => {
   });
 });
 
+test('feedback goes on to its reader, whom a table of recipients need not know', () => {
+  const paths = new ReturnPaths([], { address: 'loop@x.example', forwardTo: 'team@ours.example' });
+  const returned = { paths, reading: { keep: () => assert.fail() } };
+  const { desk } = testDesk({ relayDomains: ['ours.example'] }, { returned, recipients: tableOf(['anna@ours.example']) });
+  const connection = new MemoryConnection();
+  const session = openSession(desk, connection);
+  session.onData(Buffer.from('EHLO a\r\nMAIL FROM:<>\r\nRCPT TO:<loop@x.example>\r\nRCPT TO:<team@ours.example>\r\n'));
+  assert.deepEqual(connection.text.match(/^\d{3} \d\.\d\.\d/gm), ['250 2.1.0', '250 2.1.5', '550 5.1.1']);
+  session.destroy();
+});
+
 /** Each Route is made anew. */
 class ForgetfulRouter extends DomainRouter {
   override routeNamed(name: string): Route | undefined {

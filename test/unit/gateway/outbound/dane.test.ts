@@ -11,7 +11,7 @@ import type { TestContext } from 'node:test';
 import packet from 'dns-packet';
 import type { Answer } from 'dns-packet';
 import { OUTBOUND_DEFAULTS } from '../../../default-options.js';
-import type { NextHopTls, TlsLevel } from '../../../../src/gateway/queue/types.js';
+import type { NextHopTls, OtherHost, TlsLevel } from '../../../../src/gateway/queue/types.js';
 import type { DispatcherOptions } from '../../../../src/gateway/outbound/dispatcher.js';
 import { DnsClient } from '../../../../src/platform/node/dns/dns-client.js';
 import { TlsHop, makeCertificates } from '../../../process/tls-hop.js';
@@ -58,6 +58,8 @@ interface World {
   readonly source: MemorySource;
   readonly log: string[];
   readonly port: number;
+  /** The fallback of the route, set before anything is sent. */
+  readonly others: OtherHost[];
   /** "TLSA" and the name that the host has. */
   tlsaOf(host: string): string;
   send(domain?: string, level?: TlsLevel | 'none', caFile?: string): Promise<readonly [code: string, text: string, verified: string]>;
@@ -86,18 +88,20 @@ async function world(t: TestContext, options: TlsHopOptions, more: Partial<Dispa
   });
   zone.set(`MX ${DOMAIN}`, signed(mx(HOST))).set(`A ${HOST}`, signed(a('127.0.0.1')));
   const queues = new Map<string, MemoryQueue>();
+  const others: OtherHost[] = [];
+  let entry = 0;
   const tlsOf = (level: TlsLevel, caFile: string | undefined): NextHopTls =>
     ({ level, isFirst: false, terms: { serverName: '', mustVerify: level === 'verify', caFile } });
   return {
-    zone, hop, names, source, log, port,
+    zone, hop, names, source, log, port, others,
     tlsaOf: (host) => `TLSA _${port}._tcp.${host}`,
     send: async (domain = DOMAIN, level = 'may', caFile) => {
       const key = `${domain} ${level} ${caFile ?? ''}`;
       const tls = level === 'none' ? undefined : tlsOf(level, caFile);
-      const queue = queues.get(key) ?? new MemoryQueue({ queueName: key, nextHop: { protocol: 'smtp', host: domain, port, isByMx: true, tls } });
+      const queue = queues.get(key) ?? new MemoryQueue({ queueName: key, nextHop: { protocol: 'smtp', host: domain, port, isByMx: true, tls, others } });
       queues.set(key, queue);
       const count = source.ended.length + 1;
-      source.put(queue, count, 'Subject: x\r\n\r\nhello\r\n');
+      source.put(queue, ++entry, 'Subject: x\r\n\r\nhello\r\n');
       dispatcher.onReady(queue);
       await source.untilEnded(count);
       const result = source.ended[count - 1]?.result;
@@ -225,6 +229,80 @@ describe('a host with TLSA records', () => {
     assert.deepEqual(other.hop.taken, []);
   });
 
+  test('does not go to the fallback of its route while it fails by them, however it fails', needsTls, async (t) => {
+    const certificate = issue();
+    for (const [how, records, code] of [
+      [{ certificate }, signed(tlsa('3 1 1', issue())), '4.7.5'],
+      [{ offersStartTls: false }, signed(tlsa('3 1 1', certificate)), '4.7.4'],
+      [{ certificate, toStartTls: '454 4.7.0 not now' }, signed(tlsa('3 1 1', certificate)), '4.7.4'],
+      [{ certificate, handshake: 'reset' }, signed(tlsa('3 1 1', certificate)), '4.7.5'],
+      [{ certificate }, { rcode: 2 }, '4.7.5'],
+    ] as const) {
+      const on = await world(t, how);
+      const fallback = await fallbackOf(t, on);
+      on.zone.set(on.tlsaOf(HOST), records);
+      // Another host of the domain is away: that does not let mail go there either.
+      on.zone.set(`MX ${DOMAIN}`, signed(mx(HOST), mx('b.dane.example', 20))).set('A b.dane.example', signed(a('127.0.0.9')));
+      const said: string[] = [];
+      for (let i = 0; i < 3; i++) said.push((await on.send())[0]);
+      assert.deepEqual(said.filter((one) => one !== '4.4.1' && one !== code), []);
+      assert.deepEqual([fallback.connections, on.hop.taken], [0, []]);
+      assert.equal(on.log.filter((line) => line.startsWith('tls ')).length, 1, on.log.join('\n'));
+    }
+  });
+
+  test('goes to one that has none, rather than to the fallback, and to itself when it is mended', needsTls, async (t) => {
+    const certificate = issue();
+    const on = await world(t, { certificate }, { messagesPerConnectionMax: 1 });
+    const fallback = await fallbackOf(t, on);
+    const second = new ScriptedServer();
+    await second.listen('127.0.0.3', on.port);
+    t.after(() => { second.close(); });
+    on.zone.set(on.tlsaOf(HOST), signed(tlsa('3 1 1', issue())));
+    on.zone.set(`MX ${DOMAIN}`, signed(mx(HOST), mx('b.dane.example', 20))).set('A b.dane.example', signed(a('127.0.0.3')));
+    assert.deepEqual([(await on.send())[2], second.accepted.length], ['clear', 1]);
+    on.zone.set(on.tlsaOf(HOST), signed(tlsa('3 1 1', certificate)));
+    await until(async () => (await on.send())[2] === 'dane');
+    assert.equal(fallback.connections, 0);
+  });
+
+  test('goes to the fallback while it takes no connections: over TLS alone, in doubt too, unless it has none by proof', needsTls, async (t) => {
+    const certificate = issue();
+    for (const [records, address, had] of [
+      [signed(tlsa('3 1 1', certificate)), signed(a('127.0.0.9')), 'TLS'], [signed(), { rcode: 2 }, 'TLS'], [signed(), signed(a('127.0.0.9')), 'clear'],
+    ] as const) {
+      for (const isInTls of [true, false]) {
+        const on = await world(t, { certificate });
+        on.zone.set(on.tlsaOf(HOST), records).set(`A ${HOST}`, address);
+        const fallback = isInTls ? undefined : await fallbackOf(t, on);
+        if (isInTls) on.others.push({ host: '127.0.0.1', port: on.port, preference: 65_536 });
+        const [code, text, verified] = await on.send();
+        if (fallback === undefined) assert.deepEqual([code, verified], ['2.0.0', 'no'], text);
+        else assert.deepEqual([code, fallback.accepted.length], had === 'TLS' ? ['4.7.4', 0] : ['2.0.0', 1], text);
+      }
+    }
+  });
+
+  test('leaves no connection to the fallback in use from when it fails by them', needsTls, async (t) => {
+    const on = await world(t, { offersStartTls: false });
+    const fallback = await fallbackOf(t, on);
+    fallback.answer = (verb, connection) => (verb === 'DOT' && connection === 1 ? '' : undefined);
+    on.zone.set(`A ${HOST}`, signed(a('127.0.0.9')));
+    for (const domain of ['one.example', 'two.example']) on.zone.set(`MX ${domain}`, signed(mx(HOST)));
+    void on.send('one.example');
+    await until(async () => Promise.resolve(fallback.verbs.includes('DATA')));
+    on.zone.set(`A ${HOST}`, signed(a('127.0.0.1'))).set(on.tlsaOf(HOST), signed(tlsa('3 1 1', issue())));
+    await new Promise((resolve) => { setTimeout(resolve, 1_000 * TTL_S + 200); });
+    await until(async () => (await on.send('two.example'))[0] === '4.7.4');
+    const mails = (): number => fallback.verbs.filter((verb) => verb === 'MAIL').length;
+    const before = mails();
+    const [socket] = fallback.sockets;
+    socket?.write('250 2.0.0 taken\r\n');
+    await until(async () => Promise.resolve(fallback.open === 0));
+    assert.equal((await on.send('one.example'))[0], '4.7.4');
+    assert.equal(mails(), before, 'none but those that were begun before');
+  });
+
   test('counts only if the DNS proves each step to it: else as the route says', needsTls, async (t) => {
     const certificate = issue();
     const wrong = issue();
@@ -331,6 +409,15 @@ describe('a host with TLSA records', () => {
     await until(async () => (await on.send())[2] === 'dane');
   });
 });
+
+/** Takes mail in clear, behind all hosts of the DNS. */
+async function fallbackOf(t: TestContext, { others, port }: World): Promise<ScriptedServer> {
+  const server = new ScriptedServer();
+  await server.listen('127.0.0.2', port);
+  t.after(() => { server.close(); });
+  others.push({ host: '127.0.0.2', port, preference: 65_536 });
+  return server;
+}
 
 /** Answers are kept for a second here: until then the old one counts. */
 async function until(isSo: () => Promise<boolean>): Promise<void> {

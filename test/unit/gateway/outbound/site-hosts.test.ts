@@ -29,3 +29,27 @@ test('a host turns mail away when that is noted of it: not while it is put off f
   assert.deepEqual([hosts.noteTurnedAway(host, away, 1200, 1), host.isTurningAway, host.failures], [false, false, 0]);
   assert.deepEqual([hosts.noteTurnedAway(host, away, 1500, 1), host.isTurningAway, host.failures], [true, true, 1]);
 });
+
+test('a fallback is none while a host by MX that must have TLS failed by it: until it answers, or fails otherwise', () => {
+  const bound = new SiteHost('mx.example', 25, 10, true);
+  const fallback = new SiteHost('smart.example', 25, 65_536, false);
+  const hosts = new SiteHosts([bound, fallback], BACKOFF, () => 0.5);
+  bound.isBound = true;
+  const wrong = { status: DEFERRED, code: 0, enhanced: '4.7.5', text: 'no TLS' } as const;
+  const away = { status: DEFERRED, code: 0, enhanced: '4.4.1', text: 'refused' } as const;
+  const told = (): unknown[] => [hosts.next(0)?.name, hosts.mayTake(fallback, true), hosts.mayTake(fallback, false), hosts.firstToMend?.name, hosts.downSinceWallMs];
+  hosts.noteFailure(bound, away, 1, 1, undefined);
+  assert.deepEqual(told(), ['smart.example', true, false, undefined, undefined], 'over TLS');
+  hosts.noteFailure(bound, wrong, 2, 2, undefined);
+  hosts.noteFailure(bound, away, 3, 3, undefined);
+  assert.deepEqual(told(), [undefined, false, false, 'mx.example', 1], 'they ran side by side');
+  hosts.noteFailure(bound, away, 100_000, 4, undefined);
+  assert.deepEqual(told(), ['smart.example', true, false, undefined, undefined]);
+  hosts.noteFailure(bound, wrong, 300_000, 5, undefined);
+  assert.equal(hosts.next(0), undefined);
+  hosts.noteAnswer(bound);
+  assert.equal(hosts.mayTake(fallback, true), true);
+  bound.isBound = false;
+  hosts.noteFailure(bound, wrong, 600_000, 6, undefined);
+  assert.deepEqual(told(), ['smart.example', true, true, undefined, undefined], 'the route alone asks for it');
+});

@@ -11,7 +11,7 @@ import packet from 'dns-packet';
 import type { Answer } from 'dns-packet';
 import { OUTBOUND_DEFAULTS } from '../../../../default-options.js';
 import { createRouter } from '../../../../../src/gateway/queue/router.js';
-import type { NextHopTls, TlsNeed } from '../../../../../src/gateway/queue/types.js';
+import type { NextHopTls, OtherHost, TlsNeed } from '../../../../../src/gateway/queue/types.js';
 import { MxLookup } from '../../../../../src/gateway/outbound/mx-lookup.js';
 import { StsPolicies } from '../../../../../src/gateway/outbound/sts/sts-policies.js';
 import { TlsTally } from '../../../../../src/gateway/outbound/tls-reports/tls-tally.js';
@@ -22,6 +22,7 @@ import { TlsHop, makeCertificates } from '../../../../process/tls-hop.js';
 import type { CertificateFiles, TlsHopOptions } from '../../../../process/tls-hop.js';
 import { NameServer } from '../../../platform/node/dns/name-server.js';
 import { MemoryQueue, MemorySource, dispatcherFor, toldTo } from '../memory-source.js';
+import { ScriptedServer } from '../scripted-server.js';
 import { PolicyServer, policyText } from './policy-server.js';
 
 const certificates = makeCertificates();
@@ -38,6 +39,8 @@ interface World {
   readonly log: string[];
   readonly tally: TlsTally;
   readonly port: number;
+  /** The fallback of the route, set before anything is sent. */
+  readonly others: OtherHost[];
   /** A domain at these hosts, with a policy unless that is ''. */
   domain(name: string, hosts: readonly string[], policy: string): void;
   send(domain: string, need?: TlsNeed): Promise<string>;
@@ -84,8 +87,9 @@ async function world(t: TestContext, options: TlsHopOptions, tls = MAY): Promise
     rmSync(folder, { recursive: true });
   });
   const queues = new Map<string, MemoryQueue>();
+  const others: OtherHost[] = [];
   return {
-    zone, signed, hop, server, log, tally, port,
+    zone, signed, hop, server, log, tally, port, others,
     relays: () => dispatcher.nextHops().map(({ relay }) => relay),
     down: () => dispatcher.nextHops().filter(({ downSinceWallMs }) => downSinceWallMs !== undefined).map(({ relay }) => relay),
     domain: (name, hosts, text) => {
@@ -107,7 +111,7 @@ async function world(t: TestContext, options: TlsHopOptions, tls = MAY): Promise
     },
     send: async (domain, need) => {
       const key = `${domain} ${need ?? ''}`;
-      const nextHop = { protocol: 'smtp', host: '', port, isByMx: true, tls } as const;
+      const nextHop = { protocol: 'smtp', host: '', port, isByMx: true, tls, others } as const;
       const router = createRouter([{ name: 'out', domains: ['*'], nextHop, perDomain: true, ordering: 'fifo', concurrency: 5, lengthMax: 10 }]);
       const route = router.route(domain, 'mail', '', OWN_ORIGIN) ?? assert.fail('a route');
       const queue = queues.get(key) ?? new MemoryQueue(need === undefined ? route : router.withTls(route, need));
@@ -207,6 +211,27 @@ describe('mail to a domain that enforces a policy', () => {
       'tls a host does not do what the MTA-STS policy of a domain says: no mail of it goes there until that is mended',
       'nexthop next hop can not be reached',
     ]]);
+  });
+
+  test('does not go to the fallback of its route while a host fails by the policy, nor in clear while none takes connections', needsTls, async (t) => {
+    assert.ok(certificates !== undefined);
+    for (const [options, code] of [[{ certificate: certificates.selfSigned(MX) }, '4.7.5'], [{ offersStartTls: false }, '4.7.4']] as const) {
+      const on = await world(t, options);
+      const fallback = new ScriptedServer();
+      await fallback.listen('127.0.0.2', on.port);
+      t.after(() => { fallback.close(); });
+      on.others.push({ host: '127.0.0.2', port: on.port, preference: 65_536 });
+      on.domain('sts.example', [MX], policyText('enforce', [MX]));
+      on.domain('names.example', [MX], policyText('enforce', ['other.example']));
+      for (let i = 0; i < 2; i++) assert.equal((await on.send('sts.example')).slice(0, 5), code);
+      assert.deepEqual(on.down(), [`${MX}:${String(on.port)} and 1 more (sts)`]);
+      assert.equal((await on.send('names.example')).slice(0, 5), '4.7.5');
+      assert.equal(fallback.connections, 0);
+      on.domain('away.example', ['mx.away.example'], policyText('enforce', ['mx.away.example']));
+      on.zone.set('A mx.away.example', [{ type: 'A', name: 'mx.away.example', ttl: 0, data: '127.0.0.9' }]);
+      assert.match(await on.send('away.example'), /^4\.7\.4 none 127\.0\.0\.2.* offers no STARTTLS, /);
+      assert.deepEqual([fallback.accepted.length, fallback.connections], [0, 1]);
+    }
   });
 
   test('goes by the name of the host and by whom everybody trusts, whatever name and CAs the route means', needsTls, async (t) => {
