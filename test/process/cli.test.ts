@@ -42,7 +42,7 @@ function rolesOn(port: number): string {
   host: box-1
   secret: ${secret}
   smtp: {listen: ['127.0.0.1:${String(port)}']}
-  routes: [{domain: '*', via: 'smtp://127.0.0.1:1'}]
+  routes: [{domain: '*', via: 'smtp://127.0.0.1:2'}]
   mirror: {replicas: 1}
   stores: [{id: s1, host: box-2, paths: [{name: A, address: '127.0.0.1:1'}]}]
   admin: {listen: '127.0.0.1:0'}
