@@ -12,7 +12,7 @@ const DAY_MS = 24 * HOUR_MS;
 /** Short enough for those that are renewed by themselves every 60 days, some 30 before their end. */
 const SOON_MS = 14 * DAY_MS;
 
-/** For what, "smtp", "links" or "admin", and where. */
+/** For what, "smtp", "links", "register" or "admin", and where. */
 export interface CertificateFile {
   readonly use: string;
   readonly file: string;
@@ -20,16 +20,18 @@ export interface CertificateFile {
 
 type TlsSection = { readonly certFile: string } | undefined;
 
-/** Of a process: of its listeners for mail, of its links, and of its admin port. */
-interface TlsSections {
+/** Of a process: of its listeners for mail, of its links, of its admin port, and what etcd asks it for. */
+export interface TlsSections {
   readonly smtp?: TlsSection;
   readonly links?: TlsSection;
   readonly admin?: TlsSection;
+  /** A file, a socket, and an etcd that asks for none have no certificate of ours. */
+  readonly register?: { readonly certFile?: string | undefined } | undefined;
 }
 
-export function certificateFiles({ smtp, links, admin }: TlsSections): readonly CertificateFile[] {
-  const uses = [['smtp', smtp], ['links', links], ['admin', admin]] as const;
-  return uses.flatMap(([use, tls]) => (tls === undefined ? [] : [{ use, file: tls.certFile }]));
+export function certificateFiles({ smtp, links, admin, register }: TlsSections): readonly CertificateFile[] {
+  const uses = [['smtp', smtp], ['links', links], ['admin', admin], ['register', register]] as const;
+  return uses.flatMap(([use, tls]) => (tls?.certFile === undefined ? [] : [{ use, file: tls.certFile }]));
 }
 
 /** '' while it is good for two weeks and more; else what is to be said of it. */
