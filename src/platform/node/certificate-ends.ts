@@ -1,14 +1,15 @@
 /**
- * How long the certificates of this process are good: looked at when it starts, and every hour after that,
- * for the files may be renewed at any time. One that ends within two weeks, or has ended, is told of once a
+ * How long the certificates of this process are good: looked at when it starts, and every minute after that,
+ * for the files may be renewed at any time, and are in force a second later. One that ends within two weeks, or has ended, is told of once a
  * day. Off the path of mail. Owns the ends that metrics show.
  */
 import { errorText } from '../../base/error-text.js';
 import type { EventLog } from '../ports.js';
 import { certificateFacts, readPem } from './certificates.js';
 
-const HOUR_MS = 3_600_000;
-const DAY_MS = 24 * HOUR_MS;
+/** A handful of small files: no work worth a stamp. */
+const LOOK_MS = 60_000;
+const DAY_MS = 24 * 3_600_000;
 /** Short enough for those that are renewed by themselves every 60 days, some 30 before their end. */
 const SOON_MS = 14 * DAY_MS;
 
@@ -49,7 +50,7 @@ export function watchCertificates(sections: TlsSections, log: EventLog): Certifi
   const certificates = new CertificateEnds(certificateFiles(sections), log);
   const look = (): void => { certificates.look(Date.now()); };
   look();
-  setInterval(look, HOUR_MS).unref();
+  setInterval(look, LOOK_MS).unref();
   return certificates;
 }
 
