@@ -1,7 +1,7 @@
 /**
  * How long the certificates of this process are good: looked at when it starts, and every minute after that,
- * for the files may be renewed at any time, and are in force a second later. One that ends within two weeks, or has ended, is told of once a
- * day. Off the path of mail. Owns the ends that metrics show.
+ * for the files may be renewed at any time, and are in force a second later. One that ends within two weeks,
+ * or has ended, is told of once a day. Off the path of mail. Owns the ends that metrics show.
  */
 import { errorText } from '../../base/error-text.js';
 import type { EventLog } from '../ports.js';
