@@ -45,6 +45,8 @@ export const drainAnswer = z.object({
   copies_missing: z.int(),
   /** The order is on the gateway's disk; else a restart of the gateway forgets it. */
   kept: z.boolean(),
+  /** Why the register does not answer, without which nothing moves; left out while it does. */
+  register_away: text.exactOptional(),
 });
 export type DrainAnswer = z.output<typeof drainAnswer>;
 

@@ -6,7 +6,7 @@ import cluster from 'node:cluster';
 import { errorText } from '../base/error-text.js';
 import { InvariantError } from '../base/invariant.js';
 import type { GatewayFile, RunningRole } from '../cli/context.js';
-import { unusableLinkFiles } from '../cli/link-files.js';
+import { gatewayTls, unusableLinkFiles } from '../cli/link-files.js';
 import { unusableFiles, unusableModules } from '../cli/reception-files.js';
 import { unusableSources } from '../cli/source-addresses.js';
 import { configurationHash, routesHash } from '../config/changes.js';
@@ -103,7 +103,7 @@ class GatewayLife implements ReloadTarget {
     this.#options = options;
     this.#ports = ports;
     this.#mailLog = new MailLog({ gateway: config.id, enabled: config.log.mail }, ports.destination);
-    this.#certificates = watchCertificates(tlsSections(config), ports.log);
+    this.#certificates = watchCertificates(gatewayTls(config), ports.log);
   }
 
   readonly onError = (error: unknown): void => {
@@ -151,7 +151,7 @@ class GatewayLife implements ReloadTarget {
         this.#options = options;
         this.#ports.log.level = config.log.level;
         this.#mailLog.enabled = config.log.mail;
-        this.#certificates.lookAt(certificateFiles(tlsSections(config)), Date.now());
+        this.#certificates.lookAt(certificateFiles(gatewayTls(config)), Date.now());
       },
     };
   }
@@ -393,8 +393,4 @@ function timeoutsByState({ timeouts }: GatewayConfig['delivery']): readonly numb
   byState[State.FINAL] = timeouts.dataDoneMs;
   byState[State.QUITTING] = timeouts.quitMs;
   return byState;
-}
-
-function tlsSections({ smtp, mirror, admin }: GatewayConfig): Parameters<typeof certificateFiles>[0] {
-  return { smtp: smtp.tls, links: mirror.tls, admin: admin.tls };
 }

@@ -2,7 +2,7 @@
 import { errorText } from '../base/error-text.js';
 import type { RunningRole } from '../cli/context.js';
 import { CliError } from '../cli/context.js';
-import { unusableLinkFiles } from '../cli/link-files.js';
+import { storeTls, unusableLinkFiles } from '../cli/link-files.js';
 import { addressText } from '../config/keys/values.js';
 import type { StoreConfig } from '../config/types.js';
 import { startStore } from '../kvs/daemon/store-daemon.js';
@@ -64,7 +64,7 @@ export async function startStoreProcess(
     {
       clock: ports.clock, crc32, packer: new MessagePacker(), secrets: ports.secrets, log: ports.log,
       listener: listenerOf(config, ports),
-      certificateEnds: watchCertificates({ links: config.tls, admin: config.admin.tls }, ports.log).ends,
+      certificateEnds: watchCertificates(storeTls(config), ports.log).ends,
       logLosses: ports.destination,
       onRefused: (why) => { endRefused(config.id, why, () => running.stop(), ports); },
     },

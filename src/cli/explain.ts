@@ -3,7 +3,8 @@
  * limits it now. A gateway that runs is asked, by what it has in force; or with --config a file says it, and
  * the DNS is asked from here (gateway/explain/explanation.ts), whether a gateway runs or not.
  *
- *   a way ─► 0      none, for good ─► 1      nobody could tell just now (DNS, HTTP) ─► 3
+ *   a way ─► 0      none, for good ─► 1      nobody could tell just now (DNS, HTTP), or a gateway of the
+ *                                            group could not tell what limits the queue ─► 3
  */
 import type { Argv } from 'yargs';
 import type {
@@ -63,15 +64,15 @@ export function explainCommand(cli: Argv, context: CliContext, done: (code: numb
         .option('json', { type: 'boolean', describe: 'one JSON object a line, for each address' })
         .example('$0 explain anna@example.com', 'as the gateway of this machine would send it')
         .example('$0 explain example.com --config gateway.yaml', 'by the routes of this file')
-        .epilogue('Exit code: 0 there is a way, 1 there is none, 3 the DNS or a directory could not tell, '
-          + '2 wrong usage.'),
+        .epilogue('Exit code: 0 there is a way, 1 there is none, 3 the DNS, a directory or a gateway could '
+          + 'not tell, 2 wrong usage.'),
     async ({ destination: to, config: file, from = '', listener = '', gateway, json, ...access }) => {
       const question = { to, from, listener };
       const told = file === undefined ? await askGateway(question, gateway, access, context)
         : await readFile(question, file, { gateway, access }, context);
-      await print(told, json === true, context);
+      const isPartial = await print(told, json === true, context);
       const codes = told.answer.ways.map(codeOf);
-      done(codes.find((code) => code !== 0) ?? 0);
+      done(codes.find((code) => code !== 0) ?? (isPartial ? CANT_TELL : 0));
     },
   );
 }
@@ -138,7 +139,8 @@ async function tableOf(file: string | undefined): Promise<TableFile | undefined>
   }
 }
 
-async function print({ answer, asked }: Told, isJson: boolean, context: CliContext): Promise<void> {
+/** Whether a gateway could not tell. */
+async function print({ answer, asked }: Told, isJson: boolean, context: CliContext): Promise<boolean> {
   const { terminal } = context;
   const write = (told: object, lines: readonly string[]): void => {
     if (isJson) terminal.print(JSON.stringify(told));
@@ -146,7 +148,7 @@ async function print({ answer, asked }: Told, isJson: boolean, context: CliConte
   };
   const { to, ways, left_out: leftOut, retries } = answer;
   if (ways.length === 0) write(to, toLines(to));
-  const { byQueue, untold } = await limitsOf(ways, asked, context);
+  const { byQueue, untold, isPartial } = await limitsOf(ways, asked, context);
   for (const way of ways) {
     const limits = byQueue.get(way.queue) ?? [];
     const lines = untold.map((why) => `limits    not told: ${why}`);
@@ -156,6 +158,7 @@ async function print({ answer, asked }: Told, isJson: boolean, context: CliConte
   }
   const more = `          and ${counted(leftOut, 'more address', 'more addresses')}`;
   if (leftOut > 0) write({ left_out: leftOut }, [more]);
+  return isPartial;
 }
 
 function codeOf({ why, status, hosts, policy_untold: isPolicyUntold }: ExplainedWay): number {

@@ -22,6 +22,8 @@ export interface ExplainedLimits {
   readonly byQueue: ReadonlyMap<string, readonly (LimitAnswer & { readonly gateway: string })[]>;
   /** Who could not tell, and why. */
   readonly untold: readonly string[];
+  /** Gateways run, and not all of them were asked. */
+  readonly isPartial: boolean;
 }
 
 /** Who is asked, and with it its group. */
@@ -52,7 +54,8 @@ export async function limitsOf(
     const group = await findGroup(args, context, TIMEOUT_MS, '--gateway');
     // Another gateway of this machine may be at the address that is meant for this one.
     if (ids !== undefined && !group.members.some((one) => ids.has(one.id))) {
-      return { byQueue: new Map(), untold: [`${from} answers, and is not ${[...ids][0] ?? ''}`] };
+      const untold = `${from} answers, and is not ${[...ids][0] ?? ''}`;
+      return { byQueue: new Map(), untold: [untold], isPartial: false };
     }
     const byQueue = new Map<string, readonly (LimitAnswer & { readonly gateway: string })[]>();
     for (const queue of new Set(ways.map((way) => way.queue))) {
@@ -62,10 +65,11 @@ export async function limitsOf(
       byQueue.set(queue, answers.flatMap(({ id, answer: { limits } }) =>
         limits.map((limit) => ({ gateway: id, ...limit }))));
     }
-    return { byQueue, untold: group.missing('gateway').map(missingText) };
+    const untold = group.missing('gateway').map(missingText);
+    return { byQueue, untold, isPartial: untold.length > 0 };
   } catch (error) {
     if (!(error instanceof CliError)) throw error;
-    return { byQueue: new Map(), untold: [error.message] };
+    return { byQueue: new Map(), untold: [error.message], isPartial: false };
   }
 }
 

@@ -53,7 +53,7 @@ const LACKS_MAIL = '; mail of it that nobody has taken over is not in this';
 /** Exit code when somebody could not be asked, has not heard an order, or could not tell its outcome. */
 export const NOT_ALL_KNOW = 3;
 
-const EXIT_CODES = 'exit code: 0, 3 somebody did not answer, 1 nobody did, 2 wrong usage';
+export const EXIT_CODES = 'exit code: 0, 3 somebody did not answer, 1 nobody did, 2 wrong usage';
 
 /** What is said below the options of each verb that asks a group. */
 const WHO_IS_NAMED = 'Who does not answer is named at the end (--json: an object with "partial": true)';
@@ -87,6 +87,8 @@ export interface Missing {
    * answers at its address is another.
    */
   readonly how: 'away' | 'not asked' | 'silent' | 'refused' | 'another';
+  /** Of one that refused: what HTTP said. */
+  readonly code?: number;
   /** Of one that is away: how many stores that answer have a link to it; undefined: no store tells. */
   readonly links?: number | undefined;
   /** Then: it is retired, and none of its partitions is left. */
@@ -324,9 +326,9 @@ export function missingText(one: Missing): string {
 /** Errors that are not about a member that did not answer are thrown on. */
 function missingAfter({ id, kind, client }: Member, error: unknown): Missing {
   if (!(error instanceof NoAnswer)) throw error;
-  return {
-    id, kind, address: hostOf(client.url), why: error.why, how: error.code === 0 ? 'silent' : 'refused',
-  };
+  const { why, code } = error;
+  const one = { id, kind, address: hostOf(client.url), why };
+  return code === 0 ? { ...one, how: 'silent' } : { ...one, how: 'refused', code };
 }
 
 /** Who answered. */

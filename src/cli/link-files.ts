@@ -8,6 +8,7 @@ import { workerIds } from '../config/workers.js';
 import type { AdminFileNames } from '../platform/node/admin-files.js';
 import { readTokens } from '../platform/node/admin-tokens.js';
 import { certificateFiles, endingText } from '../platform/node/certificate-ends.js';
+import type { TlsSections } from '../platform/node/certificate-ends.js';
 import { readPem } from '../platform/node/certificates.js';
 import { readServerTls } from '../platform/node/server-tls.js';
 import { namesInPem, readTlsFiles } from '../platform/node/tls-transport.js';
@@ -89,13 +90,26 @@ function judgeNames(key: string, certFile: string, ids: readonly string[], found
   found.add(key, wanted, names.length === 0 ? 'one without names' : `one for ${names.join(', ')}`);
 }
 
+export function gatewayTls({ smtp, mirror, admin, register }: GatewayConfig): TlsSections {
+  return { smtp: smtp.tls, links: mirror.tls, admin: admin.tls, ...registerTls(register) };
+}
+
+export function storeTls({ tls, admin, register }: StoreConfig): TlsSections {
+  return { links: tls, admin: admin.tls, ...registerTls(register) };
+}
+
+/** One that is a file has no certificate. */
+function registerTls(register: StoreConfig['register']): TlsSections {
+  return register?.kind === 'etcd' ? { register } : {};
+}
+
 /** All of them can be read, as was found before. Of next hops: their CAs, for `ca_file` of routes. */
 export function endingCertificates(
   configFile: string, gateway: GatewayConfig | undefined, stores: readonly StoreConfig[], nowMs: number,
 ): string[] {
   const own = [
-    ...certificateFiles({ smtp: gateway?.smtp.tls, links: gateway?.mirror.tls, admin: gateway?.admin.tls }),
-    ...stores.flatMap(({ tls, admin }) => certificateFiles({ links: tls, admin: admin.tls })),
+    ...(gateway === undefined ? [] : certificateFiles(gatewayTls(gateway))),
+    ...stores.flatMap((store) => certificateFiles(storeTls(store))),
   ].map(({ file }) => [file, OWN] as const);
   const others = (gateway?.routes ?? []).flatMap(({ nextHop: { tls } }) =>
     (tls?.terms.caFile === undefined ? [] : [[tls.terms.caFile, EACH] as const]));

@@ -12,7 +12,8 @@ import { NOT_ALL_KNOW, findGroup, reportMissing, withGroupOptions } from './grou
 import { printable, tableText, listTimeText } from './tables.js';
 
 const IDS_MAX = 100;
-const EXIT_CODES = 'the exit code is 0 when it was found, 1 when not, 3 when not and somebody could not tell';
+const EXIT_CODES = 'exit code: 0 when it was found, 1 when not, 3 when somebody could not tell, so that '
+  + 'there may be more';
 const LABEL_COLUMNS = 11;
 
 export function queueShowCommand(cli: Argv, context: CliContext, done: (code: number) => void): Argv {
@@ -49,8 +50,9 @@ export function queueShowCommand(cli: Argv, context: CliContext, done: (code: nu
       }
       const missing = group.missing('gateway');
       reportMissing(missing, answered, json, terminal, true);
-      if (lacking === 0) done(0);
-      else done(isPartial || missing.length > 0 ? NOT_ALL_KNOW : 1);
+      // Of one that was found, too: another may hold it for other recipients.
+      if (isPartial || missing.length > 0) done(NOT_ALL_KNOW);
+      else done(lacking === 0 ? 0 : 1);
     },
   );
 }

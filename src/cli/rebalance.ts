@@ -13,7 +13,7 @@ import { formatBytes, formatCount } from '../base/units.js';
 import type { CliContext, Terminal } from './context.js';
 import { CliError } from './context.js';
 import { longExample } from './examples.js';
-import { findGroup, missingText, reportMissing, withGroupOptions } from './group.js';
+import { EXIT_CODES, findGroup, missingText, reportMissing, withGroupOptions } from './group.js';
 import type { Answered } from './group.js';
 import { durationArgument } from './numbers.js';
 import { orderOf } from './operator.js';
@@ -27,7 +27,7 @@ export function rebalanceCommand(cli: Argv, context: CliContext, done: (code: nu
     'rebalance',
     'spread copies evenly over the stores, now',
     (args) =>
-      longExample(withGroupOptions(args)
+      longExample(withGroupOptions(args, `a gateway that no store has a link to is left out; ${EXIT_CODES}`)
         .option('dry-run', { type: 'boolean', describe: 'say what would move, and move nothing' })
         .option('reason', textOr('rebalance', 'why, for the log'))
         .option('timeout', textOr('1h', 'wait no longer than this'))

@@ -51,6 +51,8 @@ const CERTIFICATE_DAYS = 14;
 const WORTH_MESSAGES = 20;
 /** Of all of them together: a thousand domains with few each are no daily life. */
 const WORTH_MESSAGES_IN_ALL = 200;
+/** One that waits for its register answers so, with its port for mail closed (admin/waiting-server.ts). */
+const TAKES_NO_MAIL = 503;
 const TEXT_CHARACTERS_MAX = 300;
 const LOSS_NEWS_SECONDS = 3_600;
 
@@ -95,11 +97,11 @@ function weightOf({ level, rank }: Finding): number {
   return (level === 'error' ? 0 : RANKS.length) + RANKS.indexOf(rank);
 }
 
-/** A gateway whose address nobody knows may be well. */
+/** A gateway whose address nobody knows, or that does not take our token, may be well. */
 function missingFinding(one: Missing): Finding {
   const text = partialLine(one, false, true);
-  const isAway = one.kind === 'gateway' && (one.how === 'silent' || one.how === 'away');
-  return isAway ? error('absent', '', text) : warning('absent', '', text);
+  const isAway = one.how === 'silent' || one.how === 'away' || one.code === TAKES_NO_MAIL;
+  return isAway && one.kind === 'gateway' ? error('absent', '', text) : warning('absent', '', text);
 }
 
 function findingsOf(status: StatusAnswer, nowMs: number): Finding[] {

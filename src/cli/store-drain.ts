@@ -19,6 +19,7 @@ import { counted, printable } from './tables.js';
 
 const POLL_MS = 500;
 const NOT_THERE = 404;
+const AWAY = 'the register is away: nothing moves until it answers';
 
 const EXIT_CODES = 'exit code: 0 done, 3 a gateway did not answer, 2 wrong usage, 1 anything else, such as '
   + 'CAN\'T LEAVE';
@@ -48,17 +49,17 @@ export function storeDrainCommand(cli: Argv, context: CliContext, done: (code: n
           .flatMap(({ answer, ...one }) => (answer === undefined ? [] : [{ ...one, answer }]));
       let answers = await ask({ undo, ...order });
       if (answers.length === 0) throw new CliError(noAnswerText(args.store, group));
-      let said = -1;
+      let said = '';
       // The first look comes after the gateways have had time to see what can move.
       while (!undo) {
         await new Promise((resolve) => setTimeout(resolve, POLL_MS));
         answers = await ask();
         const left = sumOf(answers, ({ mirrors }) => mirrors);
         if (args.wait !== true || left === 0 || left === sumOf(answers, ({ stuck }) => stuck)) break;
-        if (!json && left !== said) {
-          terminal.print(`${counted(left, 'mirror')} still at ${printable(args.store)}`);
-        }
-        said = left;
+        const still = `${counted(left, 'mirror')} still at ${args.store}`;
+        const line = printable([still, ...awayLines(answers)].join('; '));
+        if (!json && line !== said) terminal.print(line);
+        said = line;
       }
       for (const { id, answer } of answers) {
         if (json) terminal.print(JSON.stringify({ gateway: id, ...answer }));
@@ -73,6 +74,16 @@ export function storeDrainCommand(cli: Argv, context: CliContext, done: (code: n
       else done(missing.length > 0 ? NOT_ALL_KNOW : 0);
     },
   );
+}
+
+/** Copies move by what the register takes. */
+function awayLines(answers: readonly Answered<DrainAnswer>[]): string[] {
+  const away = answers.filter(({ answer }) => isWaiting(answer)).map(({ id }) => id);
+  return away.length === 0 ? [] : [`${AWAY} for ${away.join(', ')}`];
+}
+
+function isWaiting({ draining, mirrors, register_away: away = '' }: DrainAnswer): boolean {
+  return draining && mirrors > 0 && away !== '';
 }
 
 function sumOf(answers: readonly Answered<DrainAnswer>[], read: (answer: DrainAnswer) => number): number {
@@ -92,10 +103,16 @@ export async function drainAt(
 }
 
 function noAnswerText(store: string, group: Group): string {
-  const [first] = group.missing('gateway');
-  if (first !== undefined) return `nothing was moved: ${missingText(first)}`;
-  return group.answering('gateway').length === 0 ? 'there is no gateway in this group: nothing was moved'
-    : `nothing was moved: this group knows no store '${store}'; twinpost status lists them`;
+  const missing = group.missing('gateway').map(missingText);
+  const told = group.answering('gateway').map(({ id }) => id).join(', ');
+  if (told !== '') {
+    const who = missing.length === 0 ? `this group knows no store '${store}'`
+      : `no gateway that answers (${told}) knows a store '${store}'`;
+    return [`nothing was moved: ${who}; twinpost status lists them`, ...missing].join('; ');
+  }
+  const [first] = missing;
+  return first === undefined ? 'there is no gateway in this group: nothing was moved'
+    : `nothing was moved: ${first}`;
 }
 
 function unheardText(store: string, undo: boolean, missing: readonly Missing[]): string {
@@ -123,6 +140,7 @@ export function drainLines(gateway: string, store: string, answer: DrainAnswer):
   const are = mirrors === 1 ? 'is' : 'are';
   const left = mirrors === 0 ? 'nothing is left' : `${counted(mirrors, 'mirror')} ${are} still`;
   const lines = [kept ? `${gateway}: ${left} at ${store}` : unkept];
+  if (isWaiting(answer)) lines.push(`${gateway}: ${AWAY}`);
   if (stuck > 0) {
     lines.push(`${gateway}: ${formatCount(stuck)} of them CAN'T LEAVE: no other store can take them, and `
       + 'without them fewer copies than min_replicas would be left; they go when another store is there, or '

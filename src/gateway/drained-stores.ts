@@ -35,6 +35,7 @@ export interface DrainedPorts {
   readonly file: DrainedFile | undefined;
   /** The partition of this name, or those that hold queues of it. */
   partitionsOf(name: string): readonly Partition[];
+  readonly core: { readonly registerAway: string };
 }
 
 interface Wait {
@@ -79,6 +80,7 @@ export class DrainedStores implements StoreControl {
       draining: placement.drained.has(storeId),
       mirrors: moves.copiesAt(storeId), stuck: moves.stuckAt(storeId),
       copiesMissing: moves.copiesMissing(), kept: this.#isKept(storeId),
+      registerAway: this.#ports.core.registerAway,
     };
   }
 

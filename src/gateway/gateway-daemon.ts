@@ -251,7 +251,7 @@ class Gateway implements RunningGateway {
       write: (drained: DrainedSince) => writeDrained(stateDir, drained),
     };
     const partitionsOf = (name: string): readonly Partition[] => registry.partitionsOf(name);
-    this.#drained = new DrainedStores({ clock, log, mirrors, moves, file, partitionsOf });
+    this.#drained = new DrainedStores({ clock, log, mirrors, moves, file, partitionsOf, core: this.#core });
     this.#dns = new DnsClient(options.dns, clock);
     this.#listDns = new DnsClient(options.dns, clock);
     this.#lookupWatch = new LookupWatch({ lookups: this.#lookups, log });

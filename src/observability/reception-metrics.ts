@@ -145,7 +145,7 @@ export function exportReception(series: Series, metrics: ReceptionMetrics): void
 /** Of gateways and stores. */
 export function exportCertificateEnds(series: Series, ends: () => ReadonlyMap<string, number>): void {
   series.gauges(
-    'certificate_expiry_timestamp_seconds', 'When the certificate for clients (smtp) or for links ends',
+    'certificate_expiry_timestamp_seconds', 'When the certificate for smtp, links, admin or register ends',
     ['use'], () => [...ends()].map(([use, endsMs]) => [{ use }, Math.floor(endsMs / 1000)]),
   );
 }

@@ -38,7 +38,7 @@ interface Played {
 async function played(t: TestContext, options: Omit<AdminOptions, 'listen'> = {}): Promise<Played> {
   const [log, drains] = [new KeptLog(), new Array<Order>()];
   const stores = {
-    drainState: () => ({ draining: true, mirrors: 0, stuck: 0, copiesMissing: 0, kept: true }),
+    drainState: () => ({ draining: true, mirrors: 0, stuck: 0, copiesMissing: 0, kept: true, registerAway: '' }),
     drain: (_store: string, order: Order) => { drains.push(order); },
     whenSettled: (_store: string, then: () => void) => { then(); },
   };

@@ -68,10 +68,10 @@ describe('the exit code', { timeout: 840_000 }, () => {
     await judge([
       [3, 'status'], [3, 'status', '--json'], [3, 'queue', 'summary'], [3, 'queue', 'list'], [3, 'queue', 'list', 'no-such-queue'],
       [3, 'queue', 'ages'], [3, 'queue', 'find', '--everything'], [3, 'queue', 'find', ...NOBODY], [3, 'queue', 'orders'],
-      [3, 'rules', 'list'], [3, 'store', 'verify'], [3, 'config', 'diff'], [3, 'queue', 'show', '000000000ZZ'], [3, 'queue', 'cat', '000000000ZZ'],
+      [3, 'rules', 'list'], [3, 'store', 'verify'], [3, 'config', 'diff'], [3, 'queue', 'show', '000000000ZZ'], [3, 'queue', 'show', id], [3, 'queue', 'cat', '000000000ZZ'],
       [3, 'queue', 'delete', '--everything', '--now', ...WHY],
       // What was asked for is here.
-      [0, 'queue', 'show', id], [0, 'queue', 'cat', id], [0, 'store', 'status'], [0, 'queue', 'list', '--only'],
+      [0, 'queue', 'cat', id], [0, 'store', 'status'], [0, 'queue', 'list', '--only'],
       [2, 'queue', 'list', '--limit', '0'],
     ]);
   });

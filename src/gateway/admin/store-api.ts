@@ -1,7 +1,8 @@
 /**
  * What an operator does with the stores and mirrors of a gateway.
  *
- *   GET  /api/v1/stores/ID/drain                {store, draining, mirrors, stuck, copies_missing, kept}
+ *   GET  /api/v1/stores/ID/drain                {store, draining, mirrors, stuck, copies_missing, kept,
+ *                                               register_away}
  *                                               0 mirrors: nothing of ours is there any more; not kept: the
  *                                               order is in force, but not in state_dir, so that a restart
  *                                               of the gateway forgets it
@@ -27,6 +28,8 @@ export interface DrainState {
   readonly copiesMissing: number;
   /** The file in state_dir says whether the store is drained: a restart will know it. */
   readonly kept: boolean;
+  /** Why the register does not answer, without which nothing moves; '' while it does. */
+  readonly registerAway: string;
 }
 
 export interface StoreControl {
@@ -62,8 +65,11 @@ export function addStores(api: FastifyInstance, control: StoreControl): void {
 function drainState(id: string, reply: FastifyReply, control: StoreControl): DrainAnswer | FastifyReply {
   const state = control.drainState(id);
   if (state === undefined) return noStore(id, reply);
-  const { draining, mirrors, stuck, copiesMissing, kept } = state;
-  return { store: id, draining, mirrors, stuck, copies_missing: copiesMissing, kept };
+  const { draining, mirrors, stuck, copiesMissing, kept, registerAway: away } = state;
+  return {
+    store: id, draining, mirrors, stuck, copies_missing: copiesMissing, kept,
+    ...(away === '' ? {} : { register_away: away }),
+  };
 }
 
 function noStore(id: string, reply: FastifyReply): FastifyReply {

@@ -1,18 +1,19 @@
 /**
- * How long the certificates of this process are good: looked at when it starts, and every hour after that,
- * for the files may be renewed at any time. One that ends within two weeks, or has ended, is told of once a
- * day. Off the path of mail. Owns the ends that metrics show.
+ * How long the certificates of this process are good: looked at when it starts, and every minute after that,
+ * for the files may be renewed at any time, and are in force a second later. One that ends within two weeks,
+ * or has ended, is told of once a day. Off the path of mail. Owns the ends that metrics show.
  */
 import { errorText } from '../../base/error-text.js';
 import type { EventLog } from '../ports.js';
 import { certificateFacts, readPem } from './certificates.js';
 
-const HOUR_MS = 3_600_000;
-const DAY_MS = 24 * HOUR_MS;
+/** A handful of small files: no work worth a stamp. */
+const LOOK_MS = 60_000;
+const DAY_MS = 24 * 3_600_000;
 /** Short enough for those that are renewed by themselves every 60 days, some 30 before their end. */
 const SOON_MS = 14 * DAY_MS;
 
-/** For what, "smtp", "links" or "admin", and where. */
+/** For what, "smtp", "links", "register" or "admin", and where. */
 export interface CertificateFile {
   readonly use: string;
   readonly file: string;
@@ -20,16 +21,18 @@ export interface CertificateFile {
 
 type TlsSection = { readonly certFile: string } | undefined;
 
-/** Of a process: of its listeners for mail, of its links, and of its admin port. */
-interface TlsSections {
+/** Of a process: of its listeners for mail, of its links, of its admin port, and what etcd asks it for. */
+export interface TlsSections {
   readonly smtp?: TlsSection;
   readonly links?: TlsSection;
   readonly admin?: TlsSection;
+  /** A file, a socket, and an etcd that asks for none have no certificate of ours. */
+  readonly register?: { readonly certFile?: string | undefined } | undefined;
 }
 
-export function certificateFiles({ smtp, links, admin }: TlsSections): readonly CertificateFile[] {
-  const uses = [['smtp', smtp], ['links', links], ['admin', admin]] as const;
-  return uses.flatMap(([use, tls]) => (tls === undefined ? [] : [{ use, file: tls.certFile }]));
+export function certificateFiles({ smtp, links, admin, register }: TlsSections): readonly CertificateFile[] {
+  const uses = [['smtp', smtp], ['links', links], ['admin', admin], ['register', register]] as const;
+  return uses.flatMap(([use, tls]) => (tls?.certFile === undefined ? [] : [{ use, file: tls.certFile }]));
 }
 
 /** '' while it is good for two weeks and more; else what is to be said of it. */
@@ -47,7 +50,7 @@ export function watchCertificates(sections: TlsSections, log: EventLog): Certifi
   const certificates = new CertificateEnds(certificateFiles(sections), log);
   const look = (): void => { certificates.look(Date.now()); };
   look();
-  setInterval(look, HOUR_MS).unref();
+  setInterval(look, LOOK_MS).unref();
   return certificates;
 }
 

@@ -35,6 +35,7 @@ export interface EtcdLineOptions {
   /** http://host:port or https://host:port, at least one. */
   readonly endpoints: readonly string[];
   readonly cluster: string;
+  /** Asked for at each connection: the files behind it may have been renewed. */
   readonly tls?: EtcdTls | undefined;
   readonly login?: EtcdUser | undefined;
 }

@@ -18,9 +18,9 @@ type SecureConnector = ReturnType<ChannelCredentials['_createSecureConnector']>;
 /** PEM texts. */
 export interface EtcdTls {
   /** Undefined: the authorities that Node trusts. */
-  readonly ca: Buffer | undefined;
-  readonly key: Buffer | undefined;
-  readonly cert: Buffer | undefined;
+  readonly ca: string | undefined;
+  readonly key: string | undefined;
+  readonly cert: string | undefined;
 }
 
 export class EtcdSockets extends ChannelCredentials {

@@ -2,11 +2,14 @@
  * The register of this process, as its configuration says. The file's own process serves it to others of its
  * machine where it is told to; they connect to its socket; etcd is asked by each process itself.
  */
-import { readFileSync } from 'node:fs';
+import { errorText } from '../../base/error-text.js';
+import { checkPair, readPem } from '../../platform/node/certificates.js';
+import { FollowedFile } from '../../platform/node/changing-files.js';
 import type { Crc32, EventLog } from '../../platform/ports.js';
 import { DEFAULT_CLIENT_OPTIONS } from '../client/register-client.js';
 import type { EtcdLineOptions } from '../etcd/etcd-line.js';
 import type { RegisterMember } from '../etcd/etcd-members.js';
+import type { EtcdTls } from '../etcd/etcd-sockets.js';
 import { FileRegister, connectFileRegister } from '../file/file-register.js';
 import type { Register } from '../port.js';
 
@@ -75,7 +78,7 @@ export async function openRegister(
   // Loaded where it is asked for: it brings a third of all code.
   const connect = (await import('../etcd/etcd-register.js')).connectEtcdRegister;
   const ask = (await import('../etcd/etcd-members.js')).askMembers;
-  const line = lineOptions(choice);
+  const line = lineOptions(choice, log);
   const client = { ...DEFAULT_CLIENT_OPTIONS, operationsMax: choice.operationsMax };
   return ofOthers(connect(line, log, client), () => ask(line));
 }
@@ -95,18 +98,39 @@ function nobody(): Promise<readonly RegisterMember[]> {
   return Promise.resolve([]);
 }
 
-function lineOptions(choice: EtcdRegisterChoice): EtcdLineOptions {
+/** Its `tls` is read anew when the files were renewed: etcd lets nobody in by a certificate that is over. */
+function lineOptions(choice: EtcdRegisterChoice, log: EventLog): EtcdLineOptions {
   const { endpoints, cluster, user, password, caFile, certFile, keyFile } = choice;
-  const tls = { ca: read('ca', caFile), cert: read('cert', certFile), key: read('key', keyFile) };
-  return { endpoints, cluster, tls, login: user === '' ? undefined : { user, password } };
+  const followed = new FollowedFile([caFile, certFile, keyFile], () => readKeys(choice));
+  return {
+    endpoints,
+    cluster,
+    login: user === '' ? undefined : { user, password },
+    get tls(): EtcdTls {
+      if (followed.look()) tellRenewal(followed.why, log);
+      return followed.current;
+    },
+  };
 }
 
-function read(key: string, file: string | undefined): Buffer | undefined {
-  if (file === undefined) return undefined;
+function tellRenewal(why: string, log: EventLog): void {
+  if (why === '') log.info('tls', 'the certificate for the register was read anew');
+  else log.error('tls', 'a new certificate for the register can\'t be used, the old one stays', { why });
+}
+
+/** Throws an Error that names the key of the configuration, and the file. */
+function readKeys({ caFile, certFile, keyFile }: EtcdRegisterChoice): EtcdTls {
+  const ca = caFile === undefined ? undefined : read('ca', caFile);
+  if (certFile === undefined || keyFile === undefined) return { ca, cert: undefined, key: undefined };
+  const pair = { cert: read('cert', certFile), key: read('key', keyFile) };
+  checkPair(pair, certFile, keyFile);
+  return { ca, ...pair };
+}
+
+function read(kind: 'ca' | 'cert' | 'key', file: string): string {
   try {
-    return readFileSync(file);
+    return readPem(kind, file);
   } catch (error) {
-    const why = (error as NodeJS.ErrnoException).code ?? String(error);
-    throw new Error(`register.${key}: '${file}' can't be read: ${why}`);
+    throw new Error(`register.${kind}: ${errorText(error)}`);
   }
 }

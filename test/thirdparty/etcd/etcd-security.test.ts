@@ -3,12 +3,15 @@
  * does not.
  */
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
+import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 
+import { crc32 } from '../../../src/platform/node/checksum.js';
+import type { EventLog } from '../../../src/platform/ports.js';
+import { openRegister } from '../../../src/register/running/open-register.js';
 import { Hand } from '../../unit/register/contract.js';
-import { makeFolder, removeFolder, until } from '../../unit/register/real-world.js';
+import { QUIET, makeFolder, removeFolder, until } from '../../unit/register/real-world.js';
 import type { RealWorld } from '../../unit/register/real-world.js';
 import { mustRun } from '../support.js';
 import { EtcdCluster } from './etcd-cluster.js';
@@ -153,7 +156,7 @@ test('TLS: etcd is verified, a client certificate is shown; what is wrong is tol
     key: file('server.key'),
     clientCa: file('ca.crt'),
   });
-  const read = (name: string): Buffer => readFileSync(file(name));
+  const read = (name: string): string => readFileSync(file(name), 'utf8');
   const tls = { ca: read('ca.crt'), key: read('client.key'), cert: read('client.crt') };
   const worlds = [{ tls }, { tls: { ...tls, ca: read('other-ca.crt') } }, {
     tls: { ca: tls.ca, key: undefined, cert: undefined },
@@ -176,6 +179,44 @@ test('TLS: etcd is verified, a client certificate is shown; what is wrong is tol
     await whyNot(plain, /: does etcd speak TLS there/);
   } finally {
     for (const each of worlds) await each.stop();
+    await cluster.stop();
+  }
+});
+
+test('a renewed client certificate is shown at the next connection; one that can not be used is not', async () => {
+  await makeAuthority('ca');
+  await makeAuthority('old-ca');
+  await makeCertificate('server', 'ca', 'IP:127.0.0.1');
+  await makeCertificate('new', 'ca', 'DNS:gw-1');
+  await makeCertificate('shown', 'old-ca', 'DNS:gw-1');
+  const server = { cert: file('server.crt'), key: file('server.key'), clientCa: file('ca.crt') };
+  const cluster = await EtcdCluster.start(1, server);
+  const told: string[] = [];
+  const tell: EventLog['info'] = (event, text) => {
+    if (event === 'tls') told.push(text);
+  };
+  const { register, members, close } = await openRegister({
+    kind: 'etcd', endpoints: cluster.endpoints, cluster: 'mail', user: '', password: '',
+    caFile: file('ca.crt'), certFile: file('shown.crt'), keyFile: file('shown.key'), operationsMax: 128,
+  }, { log: { ...QUIET, info: tell, error: tell }, crc32 });
+  try {
+    await until(() => /does etcd trust the client cert/.test(register.state.why), 'the old one is refused');
+    copyFileSync(file('new.key'), file('shown.key'));
+    copyFileSync(file('new.crt'), file('shown.crt'));
+    await until(() => register.state.isUp, 'the new one is taken');
+    assert.deepEqual((await members()).map(({ why }) => why), ['']);
+    assert.equal(told.splice(0).at(-1), 'the certificate for the register was read anew');
+
+    writeFileSync(file('shown.key'), 'nothing');
+    const [node] = cluster.nodes;
+    assert.ok(node !== undefined);
+    await node.kill();
+    await until(() => !register.state.isUp, 'away');
+    cluster.startNode(node);
+    await until(() => register.state.isUp, 'back by the one that was good');
+    assert.deepEqual(told, ['a new certificate for the register can\'t be used, the old one stays']);
+  } finally {
+    await close();
     await cluster.stop();
   }
 });

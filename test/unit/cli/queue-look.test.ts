@@ -78,7 +78,7 @@ describe('queue show', () => {
     assert.match(out, /^[\x20-\x7e\n]*$/);
   });
 
-  test('ends with 1 when nobody has it, and with 3 when somebody could not tell', async () => {
+  test('ends with 1 when nobody has it, and with 3 when somebody could not tell, whatever others have', async () => {
     answers.splice(0, 2, tells(shown([])), tells(shown([])));
     assert.deepEqual((await run(['show', ID])).code, 1);
     answers[1] = tells(shown([], true));
@@ -88,6 +88,8 @@ describe('queue show', () => {
     const silent = await run(['show', ID, '--json']);
     assert.equal(silent.code, 3);
     assert.match(silent.out, /"partial":true,"member":"gw-2".*ask again in a moment/);
+    answers.splice(0, 2, tells(shown([ENTRY])), refuses);
+    assert.equal((await run(['show', ID])).code, 3, 'another may hold it for other recipients');
   });
 });
 

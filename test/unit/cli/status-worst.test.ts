@@ -106,6 +106,9 @@ describe('the first line of the status', () => {
 
   test('tells of who did not answer, and moves no cursor', () => {
     assert.match(line({ ...pictureOf(sample.STATUS), missing: [SILENT] }), /^ERROR: PARTIAL: .*gw-3.*connection refused\\u001b\[2J/);
+    const refuses = { ...SILENT, how: 'refused', why: 'it refused: the gateway waits for its register, with its port for mail closed' } as const;
+    assert.match(line({ ...pictureOf(sample.STATUS), missing: [{ ...refuses, code: 503 }] }), /^ERROR: PARTIAL: gw-3 .* with its port for mail closed/);
+    assert.match(line({ ...pictureOf(sample.STATUS), missing: [{ ...refuses, code: 401 }] }), /^WARNING: PARTIAL: gw-3 /);
     const store = { status: { role: 'store', store_id: 'NodeB', host: 'b', version: '', pid: 1, boot_id: '0', uptime_seconds: 1, ready: false, stopping: false, insecure: false, in_register: true, ports: [], partitions: 0, messages: 0, changes: 0, memory: { used_bytes: 0, live_bytes: 0, granted_bytes: 0, accept_bytes: 0, limit_bytes: 1 }, gateways: [], register_away: '' }, address: '' } as const;
     assert.equal(line({ ...pictureOf(sample.STATUS), stores: [store] }), 'WARNING: store NodeB is not ready');
     const long = lineOf({ degraded: true, degraded_cause: 'x'.repeat(3000) });

@@ -18,6 +18,9 @@ test('says how far the drain is, what is stuck, and what lacks a copy', () => {
   assert.deepEqual(linesOf({}), ['gw-1: nothing is left at store-b']);
   assert.deepEqual(linesOf({ mirrors: 3 }), ['gw-1: 3 mirrors are still at store-b']);
   assert.deepEqual(linesOf({ mirrors: 1, copies_missing: 1 }), ['gw-1: 1 mirror is still at store-b', 'gw-1: 1 partition has fewer copies than configured']);
+  const away = { mirrors: 3, register_away: 'no etcd answers' };
+  assert.deepEqual(linesOf(away), ['gw-1: 3 mirrors are still at store-b', 'gw-1: the register is away: nothing moves until it answers']);
+  assert.deepEqual(linesOf({ ...away, mirrors: 0 }), ['gw-1: nothing is left at store-b']);
   assert.match(linesOf({ mirrors: 3, stuck: 2 })[1] ?? '', /^gw-1: 2 of them CAN'T LEAVE: /);
   assert.match(linesOf({ copies_missing: 4 })[1] ?? '', /^gw-1: CAN'T LEAVE as it should: 4 partitions have fewer copies than configured, and no other store can take them; /);
   assert.deepEqual(linesOf({ draining: false }), ['gw-1: store-b is used']);
@@ -114,4 +117,6 @@ test('takes a gateway that knows no such store for one that has nothing there', 
   await drain('store-b');
   assert.deepEqual([code, said], [0, ['gw-2: nothing is left at store-b']]);
   await assert.rejects(drain('stoer-b'), /nothing was moved: this group knows no store 'stoer-b'/);
+  members.push({ id: 'gw-3', kind: 'gateway', admin: '127.0.0.1:1', away: false });
+  await assert.rejects(drain('stoer-b'), /nothing was moved: no gateway that answers \(gw-1, gw-2\) knows a store 'stoer-b'; twinpost status lists them; gw-3: no answer/);
 });

@@ -11,7 +11,7 @@ const ORDER: Order = { reason: 'it differs', who: 'ann' };
 class PlayedStores implements StoreControl {
   readonly done: string[] = [];
   readonly orders: Order[] = [];
-  state: DrainState = { draining: false, mirrors: 7, stuck: 0, copiesMissing: 0, kept: true };
+  state: DrainState = { draining: false, mirrors: 7, stuck: 0, copiesMissing: 0, kept: true, registerAway: '' };
   /** Takes an answer that has to wait; without it none has to. */
   hold: ((go: () => void) => void) | undefined;
   /** Copies that are filled again. */
@@ -69,9 +69,9 @@ describe('the drain of a store', () => {
     assert.deepEqual(await ask('GET', '/stores/store%20a/drain'), [200, { store: 'store a', draining: false, mirrors: 7, stuck: 0, copies_missing: 0, kept: true }]);
     assert.deepEqual(stores.done, [], 'to look changes nothing');
     assert.deepEqual(await ask('POST', '/stores/store%20a/drain', ORDER), [200, { store: 'store a', draining: true, mirrors: 7, stuck: 0, copies_missing: 0, kept: true }]);
-    stores.state = { draining: true, mirrors: 2, stuck: 2, copiesMissing: 3, kept: true };
-    assert.deepEqual(await ask('GET', '/stores/store%20a/drain'), [200, { store: 'store a', draining: true, mirrors: 2, stuck: 2, copies_missing: 3, kept: true }]);
-    assert.deepEqual(await ask('POST', '/stores/store%20a/drain', { undo: true, ...ORDER }), [200, { store: 'store a', draining: false, mirrors: 2, stuck: 2, copies_missing: 3, kept: true }]);
+    stores.state = { draining: true, mirrors: 2, stuck: 2, copiesMissing: 3, kept: true, registerAway: 'no etcd answers' };
+    assert.deepEqual(await ask('GET', '/stores/store%20a/drain'), [200, { store: 'store a', draining: true, mirrors: 2, stuck: 2, copies_missing: 3, kept: true, register_away: 'no etcd answers' }]);
+    assert.deepEqual(await ask('POST', '/stores/store%20a/drain', { undo: true, ...ORDER }), [200, { store: 'store a', draining: false, mirrors: 2, stuck: 2, copies_missing: 3, kept: true, register_away: 'no etcd answers' }]);
     assert.deepEqual(stores.done, ['drain store a', 'undrain store a']);
   });
 

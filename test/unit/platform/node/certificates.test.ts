@@ -1,9 +1,9 @@
 /** Certificates as files: what is wrong with them in words that say what to do, and until when they are good. */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { test } from 'node:test';
-import { CertificateEnds, endingText } from '../../../../src/platform/node/certificate-ends.js';
+import { CertificateEnds, endingText, watchCertificates } from '../../../../src/platform/node/certificate-ends.js';
 import { certificateFacts, readPem } from '../../../../src/platform/node/certificates.js';
 import { readServerTls } from '../../../../src/platform/node/server-tls.js';
 import { readTlsFiles } from '../../../../src/platform/node/tls-transport.js';
@@ -71,4 +71,18 @@ test('its end is told of two weeks before, once a day, and known to metrics', { 
   certificates.look(endsMs - 5 * DAY_MS);
   assert.match(said.splice(0).join(), /^smtp '.*watched' is no certificate in PEM: /);
   assert.equal(certificates.ends.get('smtp'), endsMs, 'the one that is in force');
+});
+
+test('the end of a renewed one is known within a minute', { skip }, (t) => {
+  const soon = selfSigned('mx.test', 10);
+  assert.ok(first !== undefined && soon !== undefined);
+  const certFile = `${soon.certFile}.renewed`;
+  copyFileSync(soon.certFile, certFile);
+  t.mock.timers.enable({ apis: ['setInterval'] });
+  const { ends } = watchCertificates({ links: { certFile } }, NO_LOG);
+  const endOf = (file: string): number => certificateFacts(readFileSync(file, 'utf8')).endsMs;
+  assert.equal(ends.get('links'), endOf(soon.certFile));
+  copyFileSync(first.certFile, certFile);
+  t.mock.timers.tick(60_000);
+  assert.equal(ends.get('links'), endOf(first.certFile));
 });
