@@ -217,7 +217,6 @@ export class Store {
     const { partition, term, how, number } = message;
     const copy = this.partitions.find(partition);
     const known = this.partitions.peek(partition);
-    if (how === FENCE_JOIN && copy === undefined) return { reason: DECLINED_NO_COPY, copy: undefined };
     if (how === FENCE_FOUND && known.isNewsTo(number)) return { reason: DECLINED_STALE, copy: undefined };
     // A copy that a living holder has just filled may be recorded at this moment.
     if (how === FENCE_FOUND && copy?.isComplete === true && !known.mayFound(account.holder, nowMs)) {
@@ -225,6 +224,8 @@ export class Store {
     }
     const reason = DECLINED_BY_VERDICT[known.judge(term)];
     if (reason !== DONE) return { reason, copy: undefined };
+    // Only to whom the term admits: a deposed holder would take it for the loss of its own copy.
+    if (how === FENCE_JOIN && copy === undefined) return { reason: DECLINED_NO_COPY, copy: undefined };
     if (copy === undefined && this.partitions.isFull) return { reason: DECLINED_FULL, copy: undefined };
     const fence = this.partitions.fenceOf(partition);
     fence.raise(term, account.holder, nowMs);

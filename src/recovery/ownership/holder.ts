@@ -537,7 +537,7 @@ export class PartitionHolder {
       this.#lose(nowMs, `fenced at ${storeId} by term ${String(answer.term.number)}`);
       return;
     }
-    if (row !== undefined && answer.reason === DECLINED_NO_COPY) this.#set?.onNoCopy(row, nowMs);
+    if (row !== undefined && isOwnLoss(answer, this.#record)) this.#set?.onNoCopy(row, nowMs);
     else if (row !== undefined) this.#set?.onUnfit(row, refusedBy(answer), nowMs);
     if (counts) this.#mustRead = true;
     if (row === undefined && counts && answer.reason === DECLINED_OTHER_NONCE) {
@@ -1764,6 +1764,12 @@ function isNewer(told: PartitionRecord, read: PartitionRecord): boolean {
 function withGivenUp({ gaveUp }: PartitionRecord, added: readonly GivenUpCopy[]): readonly GivenUpCopy[] {
   const before = gaveUp.filter(({ storeId, bootId }) => !isMemberOf(added, storeId, bootId));
   return [...before, ...added].slice(-GAVE_UP_MAX);
+}
+
+/** The copy is gone by no term or record that this one does not know: it is not one who is deposed that asks. */
+function isOwnLoss({ reason, term, told }: DeclinedAnswer, record: PartitionRecord): boolean {
+  return reason === DECLINED_NO_COPY && term.number <= record.term.number
+    && (told?.epoch ?? 0) <= record.epoch;
 }
 
 /** Only a record younger than this can show the store that what it refused by never came to be. */

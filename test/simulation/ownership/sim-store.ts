@@ -154,10 +154,11 @@ export class SimStore {
     provenDead: HolderId | undefined): FencedAnswer | DeclinedAnswer {
     const copy = this.copies.get(partition);
     const fence = this.#fence(partition);
+    const verdict = fence.judge(term);
+    if (verdict !== FenceVerdict.ACCEPTED) return this.#refusal(fence, term, verdict);
     if (copy === undefined) return { reason: DECLINED_NO_COPY, asked: term, term: fence.term,
       told: fence.told };
-    const verdict = fence.raise(term, holder, this.#clock());
-    if (verdict !== FenceVerdict.ACCEPTED) return this.#refusal(fence, term, verdict);
+    fence.raise(term, holder, this.#clock());
     this.#take(partition, term);
     return { term, at: copy.position(), olderLeaseMs: fence.olderLeaseMs(this.#clock(), provenDead) };
   }

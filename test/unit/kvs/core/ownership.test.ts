@@ -60,6 +60,17 @@ describe('FENCE', () => {
     assert.deepEqual([store.partitions.count, store.partitions.fenceCount], [0, 0]);
   });
 
+  test('JOIN of a term that is refused hears that, not that no copy is here: it is not the loss of its own', () => {
+    const store = newStore();
+    found(store);
+    join(store, 'g1/1', termOf(2), { id: 'g2' });
+    store.tell({ partition: 'g1/1', record: recordOf(3, { term: termOf(2), members: [OTHER] }), isOut: true });
+    assert.equal(store.partitions.count, 0);
+    assert.equal(fenceAs(store, FENCE_JOIN, 'g1/1', ORIGIN), DECLINED_LOWER);
+    assert.equal(fenceAs(store, FENCE_JOIN, 'g1/1', termOf(3)), DECLINED_STALE);
+    assert.equal(fenceAs(store, FENCE_JOIN, 'g1/1', termOf(4)), DECLINED_NO_COPY);
+  });
+
   for (const [how, name] of [[FENCE_JOIN, 'JOIN'], [FENCE_FOUND, 'FOUND'], [FENCE_FILL, 'FILL']] as const) {
     test(`${name} of a lower term, of another nonce or of what a newer record denies is declined, and changes nothing`, () => {
       const store = newStore();

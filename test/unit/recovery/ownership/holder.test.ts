@@ -961,6 +961,39 @@ test('a fence that a member is told to have taken back is no fence, however late
   assert.equal(stage.state, HolderState.LOST);
 });
 
+describe('a member that is compared, and has no copy', () => {
+  /** Both members answer so, by the term that is known there and the epoch that was told. */
+  async function compared(termNumber: number, other?: PartitionRecord): Promise<Stage> {
+    const stage = new Stage();
+    stage.hold();
+    await Promise.resolve();
+    assert.equal(stage.holder.mayDeliver(stage.nowMs), true);
+    const { term, record } = stage.holder;
+    const told = other ?? record;
+    for (const storeId of ['a', 'b']) {
+      stage.holder.onLinkDown(storeId, stage.nowMs);
+      stage.holder.onLinkUp(storeId, 'b1', stage.nowMs);
+      stage.holder.onDeclined(storeId, 'b1', { reason: DECLINED_NO_COPY, asked: term,
+        term: { ...term, number: termNumber }, told }, stage.nowMs);
+    }
+    stage.answerRead('r1', record);
+    stage.tick(3);
+    return stage;
+  }
+
+  test('is surely gone: what is held goes on in memory, and is filled anew', async () => {
+    const stage = await compared(1);
+    assert.deepEqual(stage.changes.at(-1)?.record.members, []);
+  });
+
+  test('says nothing of the kind when a later term or record is known there: it may be another’s by now', async () => {
+    for (const stage of [await compared(3), await compared(1, recordOf(3, OTHER, 'c'))]) {
+      for (const { record } of stage.changes) assert.deepEqual(record.members, members('a', 'b'));
+      assert.equal(stage.holder.mayDeliver(stage.nowMs), false);
+    }
+  });
+});
+
 describe('a member that a founding has emptied, whose record never came to be', () => {
   const APART: CopyPosition = { number: 0, term: { number: 4, nonce: 9 }, digestA: 0, digestB: 0 };
 

@@ -454,6 +454,31 @@ describe('set of a partition', () => {
     assert.deepEqual(stage.filled, ['b', 'b']);
   });
 
+  test('that a copy is missing counts only from a member, asked just now: any other answer is of what was before', () => {
+    const stage = new Stage({}, 'a', 'b');
+    stage.set.onNoCopy(stage.row('b'), 100);
+    assert.deepEqual([stage.row('b').isGone, stage.set.mayCommit], [false, true], 'it was not being compared');
+    const other = new Stage({}, { ...record(3, 'a'), left: [{ storeId: 'b', bootId: 'b1' }] });
+    other.choice = { storeId: 'b', bootId: 'b1' };
+    other.set.tick(100_000);
+    assert.equal(other.row('b').state, MemberState.ALIGNING);
+    other.set.onNoCopy(other.row('b'), 100_000);
+    assert.deepEqual([other.row('b').isGone, other.set.mayCommit], [false, true], 'it is none');
+  });
+
+  test('who takes back a term is compared only where it is up, and once there is something to compare it with', () => {
+    for (const isHistoryKnown of [true, false]) {
+      const ports = new Stage({}, 'a', 'b');
+      const set = new PartitionSet(OPTIONS, ports, record(3, 'a', 'b'), 0, () => undefined);
+      if (isHistoryKnown) set.historyKnown();
+      const row = set.rowOf('b', 'b1') ?? assert.fail('a row');
+      set.onUnfit(row, 5, 0);
+      if (isHistoryKnown) ports.up.delete('b');
+      set.onTold('b', 'b1', 6, 0);
+      assert.deepEqual([row.refusedBy, row.state], [0, MemberState.NG]);
+    }
+  });
+
   const B = { storeId: 'b', bootId: 'b1' };
 
   test('names who leaves, until it says that it knows; then the record is changed once more, without it', () => {
