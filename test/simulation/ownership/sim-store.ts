@@ -246,18 +246,20 @@ export class SimStore {
     this.#fence(partition).release(term);
   }
 
+  /** As Store.tell, line by line. */
   tell(partition: string, record: PartitionRecord, isOut: boolean, bootId: string): boolean {
     if (bootId !== this.bootId) return true;
     const fence = this.#fence(partition);
+    const isGivenUp = isMemberOf(record.gaveUp, this.storeId, this.bootId);
     const isUnsettled = fence.isNeverSettled(record);
     if ((isOut || isUnsettled) && fence.isUnknownTo(record, this.storeId, this.bootId)) return false;
-    if (!fence.tell(record)) return false;
-    if (fence.isNeverSettled(record)) {
+    if (isUnsettled) {
       fence.dropTerm(record);
       this.#taken.delete(partition);
-      this.copies.delete(partition);
+      if (!isGivenUp) this.copies.delete(partition);
     }
-    if (isOut && fence.isOutBy(record) && !isMemberOf(record.gaveUp, this.storeId, this.bootId)) this.copies.delete(partition);
+    if (!fence.tell(record)) return false;
+    if (isOut && fence.isOutBy(record) && !isGivenUp) this.copies.delete(partition);
     return true;
   }
 

@@ -153,11 +153,14 @@ export class PartitionFence {
   }
 
   /**
-   * A settled record. False when it is older than what is known here. A copy that was founded under a term
-   * which the register never took is known by it: the record is as young as that term, and of another.
+   * A settled record. False when it is older than what is known here, or of the same epoch and another term:
+   * the register was put back, and which of them stands only a later one shows. Until then the term here is
+   * not taken back, and its fence counts.
    */
   tell(record: PartitionRecord): boolean {
-    if (this.#told !== undefined && record.epoch < this.#told.epoch) return false;
+    const told = this.#told;
+    if (told !== undefined && record.epoch <= told.epoch
+      && (record.epoch < told.epoch || !isSameTerm(record.term, told.term))) return false;
     this.#told = record;
     return true;
   }
