@@ -455,6 +455,7 @@ export class PartitionHolder {
     this.#set?.onLinkDown(storeId, nowMs);
     this.#answers.delete(storeId);
     this.#outside.onLinkDown(storeId);
+    this.#founding?.onLinkDown(storeId);
     this.#fenced = this.#fenced.filter((each) => each.member.storeId !== storeId);
     if (this.#state === HolderState.WAITING_OUT && this.#fenced.length === 0
       && this.#waitUntilMs === -Infinity) {
@@ -523,7 +524,7 @@ export class PartitionHolder {
     this.#noteTold(answer.told);
     this.#noteEpoch(answer.term.number);
     if (this.#state === HolderState.FOUNDING) {
-      this.#founding?.onDeclined(storeId, answer, nowMs);
+      this.#founding?.onDeclined(storeId, bootId, answer, nowMs);
       return;
     }
     if (this.#record === undefined || !isSameTerm(answer.asked, this.#record.term)) return;
