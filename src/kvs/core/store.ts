@@ -39,7 +39,7 @@ import { Contents } from './contents.js';
 import { StoredEntries } from './stored-entries.js';
 import type { MirroredPartition } from './mirrored-partition.js';
 import type { CarriedFence, FenceVerdictValue } from './ownership/partition-fence.js';
-import { FenceVerdict } from './ownership/partition-fence.js';
+import { FenceVerdict, isUndoneBy } from './ownership/partition-fence.js';
 import type { HeartbeatAnswer } from './ownership/process-leases.js';
 import { ProcessLeases } from './ownership/process-leases.js';
 import { PartitionTable } from './partition-table.js';
@@ -265,7 +265,9 @@ export class Store {
     if ((isOut || isUnsettled) && fence.isUnknownTo(record, this.storeId, this.bootId)) return false;
     if (isUnsettled) {
       fence.dropTerm(record);
-      if (!isGivenUp) this.#drop(partition);
+      const lastTerm = this.partitions.find(partition)?.lastTerm;
+      // What was founded, filled or changed by that term goes with it. What it only joined is as it was.
+      if (!isGivenUp && lastTerm !== undefined && isUndoneBy(record, lastTerm)) this.#drop(partition);
     }
     if (!fence.tell(record)) return false;
     if (isOut && fence.isOutBy(record) && !isGivenUp) this.#drop(partition);

@@ -560,7 +560,10 @@ export class PartitionHolder {
     if (record === undefined || term.number <= record.term.number) return;
     const row = this.#set?.rowOf(storeId, bootId);
     // It knows a record of ours above that term, which it would refuse since: the fence is taken back there.
-    if (row !== undefined && row.toldEpoch >= term.number) return;
+    if (row !== undefined && row.toldEpoch >= term.number) {
+      this.#set?.onTakenBack(row, nowMs);
+      return;
+    }
     if (row === undefined ? isMemberOf(record.members, storeId, bootId) : row.isRecorded) {
       this.#lose(nowMs, `fenced at ${storeId} by term ${String(term.number)}`);
     } else if (row !== undefined) {
@@ -1767,7 +1770,7 @@ function withGivenUp({ gaveUp }: PartitionRecord, added: readonly GivenUpCopy[])
   return [...before, ...added].slice(-GAVE_UP_MAX);
 }
 
-/** The copy is gone by no term or record that this one does not know: it is not one who is deposed that asks. */
+/** It has no copy, and knows no later term or record: by such a one what a deposed holder had is dropped. */
 function isOwnLoss({ reason, term, told }: DeclinedAnswer, record: PartitionRecord): boolean {
   return reason === DECLINED_NO_COPY && term.number <= record.term.number
     && (told?.epoch ?? 0) <= record.epoch;

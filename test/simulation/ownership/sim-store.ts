@@ -5,7 +5,7 @@
  */
 import type { HolderId, PartitionRecord, Term } from '../../../src/protocol/partition-record.js';
 import { NO_TERM, isMemberOf } from '../../../src/protocol/partition-record.js';
-import { FenceVerdict, PartitionFence } from '../../../src/kvs/core/ownership/partition-fence.js';
+import { FenceVerdict, PartitionFence, isUndoneBy } from '../../../src/kvs/core/ownership/partition-fence.js';
 import type { CarriedFence } from '../../../src/kvs/core/ownership/partition-fence.js';
 import type { FenceNotice, HeartbeatAnswer } from '../../../src/kvs/core/ownership/process-leases.js';
 import { ProcessLeases } from '../../../src/kvs/core/ownership/process-leases.js';
@@ -41,8 +41,14 @@ class Copy {
   ids = new Set<number>();
   ring: Change[] = [];
   isComplete = false;
+  /** Under which it was founded or filled, or changed last. */
+  lastTerm: Term;
   /** Empty since a founding under this term. */
   foundedBy: Term | undefined;
+
+  constructor(lastTerm: Term) {
+    this.lastTerm = lastTerm;
+  }
 
   position(): CopyPosition {
     return this.isComplete ? this.at : { number: -1, term: NO_TERM, digestA: 0, digestB: 0 };
@@ -187,7 +193,7 @@ export class SimStore {
     const verdict = fence.raise(term, holder, this.#clock());
     if (verdict !== FenceVerdict.ACCEPTED) return this.#refusal(fence, term, verdict);
     this.#take(partition, term);
-    this.copies.set(partition, new Copy());
+    this.copies.set(partition, new Copy(term));
     return undefined;
   }
 
@@ -195,7 +201,7 @@ export class SimStore {
     const fence = this.#fence(partition);
     if (!fence.admits(term)) return this.#refusal(fence, term, fence.judge(term));
     this.#take(partition, term);
-    const copy = new Copy();
+    const copy = new Copy(term);
     copy.at = snapshot.at;
     copy.ids = new Set(snapshot.ids);
     copy.ring = snapshot.ring.slice(-this.#ringLength);
@@ -220,6 +226,7 @@ export class SimStore {
     if (change.kind === 'store') copy.ids.add(change.id);
     else copy.ids.delete(change.id);
     copy.at = { number: change.number, term, digestA: change.digest, digestB: 0 };
+    copy.lastTerm = term;
     copy.foundedBy = undefined;
     copy.ring.push(change);
     if (copy.ring.length > this.#ringLength) copy.ring.shift();
@@ -256,7 +263,8 @@ export class SimStore {
     if (isUnsettled) {
       fence.dropTerm(record);
       this.#taken.delete(partition);
-      if (!isGivenUp) this.copies.delete(partition);
+      const lastTerm = this.copies.get(partition)?.lastTerm;
+      if (!isGivenUp && lastTerm !== undefined && isUndoneBy(record, lastTerm)) this.copies.delete(partition);
     }
     if (!fence.tell(record)) return false;
     if (isOut && fence.isOutBy(record) && !isGivenUp) this.copies.delete(partition);

@@ -181,8 +181,7 @@ export class PartitionFence {
     // Who tells something older than is known here knows nothing of this term.
     const told = this.#told;
     const isOlder = told !== undefined && told.epoch >= record.epoch && !isSameTerm(told.term, record.term);
-    return !isOlder && this.#term.number !== 0 && !isSameTerm(this.#term, record.term)
-      && this.#term.number >= record.term.number && this.#term.number <= record.epoch;
+    return !isOlder && isUndoneBy(record, this.#term);
   }
 
   /**
@@ -229,4 +228,10 @@ export class PartitionFence {
     known.term = this.#term;
     known.endsMs = Math.max(known.endsMs, endsMs);
   }
+}
+
+/** No record has this term: one is as young as it, and of another. */
+export function isUndoneBy(record: PartitionRecord, term: Term): boolean {
+  return term.number !== 0 && !isSameTerm(term, record.term)
+    && term.number >= record.term.number && term.number <= record.epoch;
 }

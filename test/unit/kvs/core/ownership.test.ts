@@ -314,6 +314,21 @@ describe('TELL', () => {
     assert.deepEqual([store.partitions.count, store.partitions.peek('g1/1').term], [0, termOf(4)]);
   });
 
+  test('of a record under which a term never came to be keeps a copy that this term only joined, and none that it changed', () => {
+    for (const isChanged of [false, true]) {
+      const store = newStore();
+      const copy = found(store);
+      change(store, copy, storing(1, 'one'));
+      join(store, 'g1/1', termOf(2), { id: 'g2' });
+      if (isChanged) assert.equal(applyTo(store, copy, nextSection(copy, [storing(2, 'two')]), 'g2'), 0);
+      assert.equal(store.tell({ partition: 'g1/1', record: recordOf(3, { members: [HERE] }), isOut: false }), true);
+      assert.deepEqual([store.partitions.find('g1/1'), store.partitions.peek('g1/1').term], [isChanged ? undefined : copy, ORIGIN]);
+      if (isChanged) continue;
+      assert.equal(store.check(attached(copy)), 0);
+      assert.deepEqual(pullAll(store, copy).map(({ body }) => body), ['one']);
+    }
+  });
+
   test('names this store as a member by id and boot', () => {
     const store = newStore();
     const copy = found(store);

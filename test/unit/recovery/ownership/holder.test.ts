@@ -1026,12 +1026,22 @@ describe('a PARTIAL holder', () => {
   });
 });
 
-test('a fence that a member is told to have taken back is no fence, however late its notice comes', () => {
+test('a fence that a member is told to have taken back is no fence, however late its notice comes; but what is left of its copy is asked', async () => {
   const stage = new Stage();
   stage.hold();
+  await Promise.resolve();
   stage.holder.set?.onTold('a', 'b1', 9, stage.nowMs);
   stage.holder.onFenceNotice('a', 'b1', { number: 9, nonce: 5 }, stage.nowMs);
-  assert.deepEqual([stage.state, stage.row('a')?.state], [HolderState.HOLDER, MemberState.IN_STEP]);
+  assert.deepEqual([stage.state, stage.row('a')?.state], [HolderState.HOLDER, MemberState.ALIGNING]);
+  assert.equal(stage.holder.mayDeliver(stage.nowMs), true, 'it is told of what is delivered by the other one');
+  const { term } = stage.holder;
+  stage.holder.onFenced('a', 'b1', { term, at: AT, olderLeaseMs: 0 }, stage.nowMs);
+  assert.equal(stage.row('a')?.state, MemberState.IN_STEP, 'it had only been joined');
+  stage.holder.onFenceNotice('a', 'b1', { number: 9, nonce: 5 }, stage.nowMs);
+  stage.holder.onDeclined('a', 'b1', { reason: DECLINED_NO_COPY, asked: term, term, told: stage.holder.record }, stage.nowMs);
+  stage.answerRead('r1', stage.holder.record);
+  stage.tick(3);
+  assert.deepEqual(stage.changes.at(-1)?.record.members, members('b'), 'it had been founded');
   stage.holder.onFenceNotice('a', 'b1', { number: 10, nonce: 5 }, stage.nowMs);
   assert.equal(stage.state, HolderState.LOST);
 });

@@ -466,6 +466,22 @@ describe('set of a partition', () => {
     assert.deepEqual([other.row('b').isGone, other.set.mayCommit], [false, true], 'it is none');
   });
 
+  test('where a fence was taken back a copy is asked what is left of it: not while it is filled, or can not be compared', () => {
+    const stage = new Stage({}, 'a', 'b');
+    stage.set.onTakenBack(stage.row('b'), 0);
+    assert.equal(stage.row('b').state, MemberState.ALIGNING);
+    stage.choice = { storeId: 'c', bootId: 'b1' };
+    stage.up.delete('b');
+    stage.set.onLinkDown('b', 0);
+    stage.set.tick(100_000);
+    stage.set.onTakenBack(stage.row('c'), 100_000);
+    assert.equal(stage.row('c').state, MemberState.FILLING);
+    const set = new PartitionSet(OPTIONS, stage, record(3, 'a'), 0, () => undefined);
+    set.allHaveTerm(0);
+    for (const row of set.rows) set.onTakenBack(row, 0);
+    assert.deepEqual(set.rows.map(({ state }) => state), [MemberState.IN_STEP]);
+  });
+
   test('who takes back a term is compared only where it is up, and once there is something to compare it with', () => {
     for (const isHistoryKnown of [true, false]) {
       const ports = new Stage({}, 'a', 'b');
