@@ -39,7 +39,7 @@ import { Contents } from './contents.js';
 import { StoredEntries } from './stored-entries.js';
 import type { MirroredPartition } from './mirrored-partition.js';
 import type { CarriedFence, FenceVerdictValue } from './ownership/partition-fence.js';
-import { FenceVerdict } from './ownership/partition-fence.js';
+import { FenceVerdict, isUndoneBy } from './ownership/partition-fence.js';
 import type { HeartbeatAnswer } from './ownership/process-leases.js';
 import { ProcessLeases } from './ownership/process-leases.js';
 import { PartitionTable } from './partition-table.js';
@@ -217,7 +217,6 @@ export class Store {
     const { partition, term, how, number } = message;
     const copy = this.partitions.find(partition);
     const known = this.partitions.peek(partition);
-    if (how === FENCE_JOIN && copy === undefined) return { reason: DECLINED_NO_COPY, copy: undefined };
     if (how === FENCE_FOUND && known.isNewsTo(number)) return { reason: DECLINED_STALE, copy: undefined };
     // A copy that a living holder has just filled may be recorded at this moment.
     if (how === FENCE_FOUND && copy?.isComplete === true && !known.mayFound(account.holder, nowMs)) {
@@ -225,6 +224,8 @@ export class Store {
     }
     const reason = DECLINED_BY_VERDICT[known.judge(term)];
     if (reason !== DONE) return { reason, copy: undefined };
+    // Only to whom the term admits: a deposed holder would take it for the loss of its own copy.
+    if (how === FENCE_JOIN && copy === undefined) return { reason: DECLINED_NO_COPY, copy: undefined };
     if (copy === undefined && this.partitions.isFull) return { reason: DECLINED_FULL, copy: undefined };
     const fence = this.partitions.fenceOf(partition);
     fence.raise(term, account.holder, nowMs);
@@ -264,7 +265,9 @@ export class Store {
     if ((isOut || isUnsettled) && fence.isUnknownTo(record, this.storeId, this.bootId)) return false;
     if (isUnsettled) {
       fence.dropTerm(record);
-      if (!isGivenUp) this.#drop(partition);
+      const lastTerm = this.partitions.find(partition)?.lastTerm;
+      // What was founded, filled or changed by that term goes with it. What it only joined is as it was.
+      if (!isGivenUp && lastTerm !== undefined && isUndoneBy(record, lastTerm)) this.#drop(partition);
     }
     if (!fence.tell(record)) return false;
     if (isOut && fence.isOutBy(record) && !isGivenUp) this.#drop(partition);

@@ -60,9 +60,9 @@ export class Founding {
   #askedMs = -Infinity;
   /** Those that have the term. */
   #founded: RecordedMember[] = [];
-  /** Where it was declined, for a process that lives has a copy there. */
-  readonly #refusing = new Set<string>();
-  /** Since when it was declined so, and no store has taken it. */
+  /** Where it was declined, for a process that lives has a copy there, and in which boot. */
+  readonly #refusing = new Map<string, string>();
+  /** Since when it was declined so somewhere, and no store has taken it; Infinity while none refuses. */
   #refusedSinceMs = Infinity;
 
   constructor(
@@ -83,13 +83,12 @@ export class Founding {
 
   /** No store takes it for long, for a process lives that has copies: it is for that one to go on. */
   isRefusedForLong(nowMs: number): boolean {
-    return this.#refusing.size > 0 && this.#founded.length === 0
-      && nowMs - this.#refusedSinceMs >= this.#options.replaceAfterMs;
+    return this.#founded.length === 0 && nowMs - this.#refusedSinceMs >= this.#options.replaceAfterMs;
   }
 
   /** Stores with a copy of another process that lives. */
   get refusingStores(): readonly string[] {
-    return [...this.#refusing].sort();
+    return [...this.#refusing.keys()].sort();
   }
 
   /** Why nothing comes of it; '' while it goes on. */
@@ -145,28 +144,40 @@ export class Founding {
 
   onFounded(storeId: string, bootId: string, term: Term): void {
     if (!isSameTerm(term, this.#term)) return;
-    this.#refusing.delete(storeId);
+    this.#noteRefusesNot(storeId);
     this.#refusedSinceMs = Infinity;
     if (!isMemberOf(this.#founded, storeId, bootId)) this.#founded.push({ storeId, bootId });
   }
 
-  onDeclined(storeId: string, { asked, reason }: DeclinedAnswer, nowMs: number): void {
+  onDeclined(storeId: string, bootId: string, { asked, reason }: DeclinedAnswer, nowMs: number): void {
     if (isSameTerm(asked, this.#term) && !lacksCopy(reason)) this.#begin(nowMs);
     else if (reason === DECLINED_NO_COPY) {
-      this.#refusing.add(storeId);
+      this.#refusing.set(storeId, bootId);
       this.#refusedSinceMs = Math.min(this.#refusedSinceMs, nowMs);
-    }
+    } else if (reason === DECLINED_FULL) this.#noteRefusesNot(storeId);
   }
 
-  /** In another boot it has forgotten the term. */
+  /** In another boot it has forgotten the term, and has no copy. */
   onLinkUp(storeId: string, bootId: string): void {
     this.#founded = this.#founded.filter((each) => each.storeId !== storeId || each.bootId === bootId);
+    if (this.#refusing.get(storeId) !== bootId) this.#noteRefusesNot(storeId);
+  }
+
+  /** What it has is not known any more: a person would be told of a copy that may be gone. */
+  onLinkDown(storeId: string): void {
+    this.#noteRefusesNot(storeId);
+  }
+
+  #noteRefusesNot(storeId: string): void {
+    this.#refusing.delete(storeId);
+    if (this.#refusing.size === 0) this.#refusedSinceMs = Infinity;
   }
 
   #begin(nowMs: number): void {
     this.#term = this.#ports.nextTerm();
     this.#founded = [];
     this.#refusing.clear();
+    this.#refusedSinceMs = Infinity;
     this.#askedMs = -Infinity;
     this.#sinceMs = nowMs;
   }

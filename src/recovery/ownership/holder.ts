@@ -455,6 +455,7 @@ export class PartitionHolder {
     this.#set?.onLinkDown(storeId, nowMs);
     this.#answers.delete(storeId);
     this.#outside.onLinkDown(storeId);
+    this.#founding?.onLinkDown(storeId);
     this.#fenced = this.#fenced.filter((each) => each.member.storeId !== storeId);
     if (this.#state === HolderState.WAITING_OUT && this.#fenced.length === 0
       && this.#waitUntilMs === -Infinity) {
@@ -523,7 +524,7 @@ export class PartitionHolder {
     this.#noteTold(answer.told);
     this.#noteEpoch(answer.term.number);
     if (this.#state === HolderState.FOUNDING) {
-      this.#founding?.onDeclined(storeId, answer, nowMs);
+      this.#founding?.onDeclined(storeId, bootId, answer, nowMs);
       return;
     }
     if (this.#record === undefined || !isSameTerm(answer.asked, this.#record.term)) return;
@@ -537,7 +538,7 @@ export class PartitionHolder {
       this.#lose(nowMs, `fenced at ${storeId} by term ${String(answer.term.number)}`);
       return;
     }
-    if (row !== undefined && answer.reason === DECLINED_NO_COPY) this.#set?.onNoCopy(row, nowMs);
+    if (row !== undefined && isOwnLoss(answer, this.#record)) this.#set?.onNoCopy(row, nowMs);
     else if (row !== undefined) this.#set?.onUnfit(row, refusedBy(answer), nowMs);
     if (counts) this.#mustRead = true;
     if (row === undefined && counts && answer.reason === DECLINED_OTHER_NONCE) {
@@ -559,7 +560,10 @@ export class PartitionHolder {
     if (record === undefined || term.number <= record.term.number) return;
     const row = this.#set?.rowOf(storeId, bootId);
     // It knows a record of ours above that term, which it would refuse since: the fence is taken back there.
-    if (row !== undefined && row.toldEpoch >= term.number) return;
+    if (row !== undefined && row.toldEpoch >= term.number) {
+      this.#set?.onTakenBack(row, nowMs);
+      return;
+    }
     if (row === undefined ? isMemberOf(record.members, storeId, bootId) : row.isRecorded) {
       this.#lose(nowMs, `fenced at ${storeId} by term ${String(term.number)}`);
     } else if (row !== undefined) {
@@ -1764,6 +1768,12 @@ function isNewer(told: PartitionRecord, read: PartitionRecord): boolean {
 function withGivenUp({ gaveUp }: PartitionRecord, added: readonly GivenUpCopy[]): readonly GivenUpCopy[] {
   const before = gaveUp.filter(({ storeId, bootId }) => !isMemberOf(added, storeId, bootId));
   return [...before, ...added].slice(-GAVE_UP_MAX);
+}
+
+/** It has no copy, and knows no later term or record: by such a one what a deposed holder had is dropped. */
+function isOwnLoss({ reason, term, told }: DeclinedAnswer, record: PartitionRecord): boolean {
+  return reason === DECLINED_NO_COPY && term.number <= record.term.number
+    && (told?.epoch ?? 0) <= record.epoch;
 }
 
 /** Only a record younger than this can show the store that what it refused by never came to be. */

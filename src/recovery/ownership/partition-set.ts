@@ -239,6 +239,14 @@ export class PartitionSet {
   }
 
   /**
+   * A fence there was taken back: what a founding had made of the copy is gone with it, and nothing says so
+   * while no change is made.
+   */
+  onTakenBack(row: PartitionMember, nowMs: number): void {
+    if (this.#isHistoryKnown && row.state !== MemberState.FILLING) this.onGap(row, nowMs);
+  }
+
+  /**
    * It has no copy, or one under a term that we do not know: it is filled anew. With `refusedBy`, the epoch
    * of what is known there, only when it has been told a younger record: until then it would refuse again.
    */

@@ -37,6 +37,7 @@ const FENCE = 'src/kvs/core/ownership/partition-fence.js';
 const LEASES = 'src/kvs/core/ownership/process-leases.js';
 const TALK_TEST = 'test/unit/recovery/ownership/register-talk.test.ts';
 const STORE_TEST = 'test/unit/kvs/core/ownership.test.ts';
+const FENCE_TEST = 'test/unit/kvs/core/ownership/partition-fence.test.ts';
 const HOLDER_TEST = 'test/unit/recovery/ownership/holder.test.ts';
 const LEASE_TEST = 'test/unit/recovery/ownership/link-lease.test.ts';
 const SET_TEST = 'test/unit/recovery/ownership/partition-set.test.ts';
@@ -128,13 +129,23 @@ export const OWNERSHIP_MUTANTS: readonly OwnershipMutant[] = [
     old: 'this.#older.push({ process, term: this.#term, endsMs });', new: 'void endsMs;' },
   { rule: '10', name: 'an old term can fill', file: STORE,
     old: 'const verdict = fence.raise(term, holder, this.#clock());\n        if (verdict !== FenceVerdict.ACCEPTED)\n            return this.#refusal(fence, term, verdict);\n        this.#take(partition, term);\n        this.copies.set(', new: 'fence.raise(term, holder, this.#clock());\n        this.#take(partition, term);\n        this.copies.set(',
-    also: [{ file: STORE, old: 'if (!fence.admits(term))\n            return this.#refusal(fence, term, fence.judge(term));\n        this.#take(partition, term);\n        const copy = new Copy();', new: 'this.#take(partition, term);\n        const copy = new Copy();' }] },
+    also: [{ file: STORE, old: 'if (!fence.admits(term))\n            return this.#refusal(fence, term, fence.judge(term));\n        this.#take(partition, term);\n        const copy = new Copy(term);', new: 'this.#take(partition, term);\n        const copy = new Copy(term);' }] },
   { rule: '10', name: 'a term that never came to be is not taken back', heldBy: HOLDER_TEST, file: SET,
     old: 'return this.#rows.some((row) => row.refusedBy >= epoch', new: 'return this.#rows.some((row) => row.refusedBy < 0' },
   { rule: '10', name: 'a notice of a fence that was taken back counts', heldBy: HOLDER_TEST, file: HOLDER,
     old: 'if (row !== undefined && row.toldEpoch >= term.number)', new: 'if (nowMs < 0)' },
   { rule: '10', name: 'a member that refused a term which came to nothing is not told', heldBy: SET_TEST, file: SET,
     old: '(row.isRecorded || !row.isPossible) && row.refusedBy < record.epoch', new: '!row.isPossible && row.refusedBy < record.epoch' },
+  { rule: '10', name: 'where a fence was taken back the copy is not asked what is left of it', heldBy: HOLDER_TEST, file: HOLDER,
+    old: 'this.#set?.onTakenBack(row, nowMs);', new: '' },
+  { rule: '10', name: 'a copy that a term only joined is dropped with that term', heldBy: STORE_TEST, file: 'src/kvs/core/store.js',
+    old: '&& isUndoneBy(record, lastTerm)', new: '' },
+  { rule: '10', name: 'another record of the same epoch is kept beside the term of the first', heldBy: FENCE_TEST, file: FENCE,
+    old: '|| !isSameTerm(record.term, told.term))', new: ')' },
+  { rule: '8', name: 'a deposed holder takes a dropped copy for a lost one', heldBy: HOLDER_TEST, file: HOLDER,
+    old: 'isOwnLoss(answer, this.#record)', new: 'answer.reason === DECLINED_NO_COPY' },
+  { rule: '8', name: 'a store says that it has no copy before it judges the term', heldBy: STORE_TEST, file: 'src/kvs/core/store.js',
+    old: 'const reason = DECLINED_BY_VERDICT', new: 'if (how === FENCE_JOIN && copy === undefined)\n            return { reason: DECLINED_NO_COPY, copy: undefined };\n        const reason = DECLINED_BY_VERDICT' },
   { rule: '8', name: 'a member that has no copy is waited for', heldBy: SET_TEST, file: SET,
     old: 'if (row.state === MemberState.ALIGNING && row.isPossible) {', new: 'if (nowMs < 0) {' },
   { rule: '10', name: 'an older record puts a later copy out', file: FENCE,

@@ -5,7 +5,7 @@
  */
 import type { HolderId, PartitionRecord, Term } from '../../../src/protocol/partition-record.js';
 import { NO_TERM, isMemberOf } from '../../../src/protocol/partition-record.js';
-import { FenceVerdict, PartitionFence } from '../../../src/kvs/core/ownership/partition-fence.js';
+import { FenceVerdict, PartitionFence, isUndoneBy } from '../../../src/kvs/core/ownership/partition-fence.js';
 import type { CarriedFence } from '../../../src/kvs/core/ownership/partition-fence.js';
 import type { FenceNotice, HeartbeatAnswer } from '../../../src/kvs/core/ownership/process-leases.js';
 import { ProcessLeases } from '../../../src/kvs/core/ownership/process-leases.js';
@@ -41,8 +41,14 @@ class Copy {
   ids = new Set<number>();
   ring: Change[] = [];
   isComplete = false;
+  /** Under which it was founded or filled, or changed last. */
+  lastTerm: Term;
   /** Empty since a founding under this term. */
   foundedBy: Term | undefined;
+
+  constructor(lastTerm: Term) {
+    this.lastTerm = lastTerm;
+  }
 
   position(): CopyPosition {
     return this.isComplete ? this.at : { number: -1, term: NO_TERM, digestA: 0, digestB: 0 };
@@ -154,10 +160,11 @@ export class SimStore {
     provenDead: HolderId | undefined): FencedAnswer | DeclinedAnswer {
     const copy = this.copies.get(partition);
     const fence = this.#fence(partition);
+    const verdict = fence.judge(term);
+    if (verdict !== FenceVerdict.ACCEPTED) return this.#refusal(fence, term, verdict);
     if (copy === undefined) return { reason: DECLINED_NO_COPY, asked: term, term: fence.term,
       told: fence.told };
-    const verdict = fence.raise(term, holder, this.#clock());
-    if (verdict !== FenceVerdict.ACCEPTED) return this.#refusal(fence, term, verdict);
+    fence.raise(term, holder, this.#clock());
     this.#take(partition, term);
     return { term, at: copy.position(), olderLeaseMs: fence.olderLeaseMs(this.#clock(), provenDead) };
   }
@@ -186,7 +193,7 @@ export class SimStore {
     const verdict = fence.raise(term, holder, this.#clock());
     if (verdict !== FenceVerdict.ACCEPTED) return this.#refusal(fence, term, verdict);
     this.#take(partition, term);
-    this.copies.set(partition, new Copy());
+    this.copies.set(partition, new Copy(term));
     return undefined;
   }
 
@@ -194,7 +201,7 @@ export class SimStore {
     const fence = this.#fence(partition);
     if (!fence.admits(term)) return this.#refusal(fence, term, fence.judge(term));
     this.#take(partition, term);
-    const copy = new Copy();
+    const copy = new Copy(term);
     copy.at = snapshot.at;
     copy.ids = new Set(snapshot.ids);
     copy.ring = snapshot.ring.slice(-this.#ringLength);
@@ -219,6 +226,7 @@ export class SimStore {
     if (change.kind === 'store') copy.ids.add(change.id);
     else copy.ids.delete(change.id);
     copy.at = { number: change.number, term, digestA: change.digest, digestB: 0 };
+    copy.lastTerm = term;
     copy.foundedBy = undefined;
     copy.ring.push(change);
     if (copy.ring.length > this.#ringLength) copy.ring.shift();
@@ -245,18 +253,21 @@ export class SimStore {
     this.#fence(partition).release(term);
   }
 
+  /** As Store.tell, line by line. */
   tell(partition: string, record: PartitionRecord, isOut: boolean, bootId: string): boolean {
     if (bootId !== this.bootId) return true;
     const fence = this.#fence(partition);
+    const isGivenUp = isMemberOf(record.gaveUp, this.storeId, this.bootId);
     const isUnsettled = fence.isNeverSettled(record);
     if ((isOut || isUnsettled) && fence.isUnknownTo(record, this.storeId, this.bootId)) return false;
-    if (!fence.tell(record)) return false;
-    if (fence.isNeverSettled(record)) {
+    if (isUnsettled) {
       fence.dropTerm(record);
       this.#taken.delete(partition);
-      this.copies.delete(partition);
+      const lastTerm = this.copies.get(partition)?.lastTerm;
+      if (!isGivenUp && lastTerm !== undefined && isUndoneBy(record, lastTerm)) this.copies.delete(partition);
     }
-    if (isOut && fence.isOutBy(record) && !isMemberOf(record.gaveUp, this.storeId, this.bootId)) this.copies.delete(partition);
+    if (!fence.tell(record)) return false;
+    if (isOut && fence.isOutBy(record) && !isGivenUp) this.copies.delete(partition);
     return true;
   }
 

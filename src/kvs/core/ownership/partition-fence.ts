@@ -153,11 +153,14 @@ export class PartitionFence {
   }
 
   /**
-   * A settled record. False when it is older than what is known here. A copy that was founded under a term
-   * which the register never took is known by it: the record is as young as that term, and of another.
+   * A settled record. False when it is older than what is known here, or of the same epoch and another term:
+   * the register was put back, and which of them stands only a later one shows. Until then the term here is
+   * not taken back, and its fence counts.
    */
   tell(record: PartitionRecord): boolean {
-    if (this.#told !== undefined && record.epoch < this.#told.epoch) return false;
+    const told = this.#told;
+    if (told !== undefined && record.epoch <= told.epoch
+      && (record.epoch < told.epoch || !isSameTerm(record.term, told.term))) return false;
     this.#told = record;
     return true;
   }
@@ -178,8 +181,7 @@ export class PartitionFence {
     // Who tells something older than is known here knows nothing of this term.
     const told = this.#told;
     const isOlder = told !== undefined && told.epoch >= record.epoch && !isSameTerm(told.term, record.term);
-    return !isOlder && this.#term.number !== 0 && !isSameTerm(this.#term, record.term)
-      && this.#term.number >= record.term.number && this.#term.number <= record.epoch;
+    return !isOlder && isUndoneBy(record, this.#term);
   }
 
   /**
@@ -226,4 +228,10 @@ export class PartitionFence {
     known.term = this.#term;
     known.endsMs = Math.max(known.endsMs, endsMs);
   }
+}
+
+/** No record has this term: one is as young as it, and of another. */
+export function isUndoneBy(record: PartitionRecord, term: Term): boolean {
+  return term.number !== 0 && !isSameTerm(term, record.term)
+    && term.number >= record.term.number && term.number <= record.epoch;
 }

@@ -60,6 +60,17 @@ describe('FENCE', () => {
     assert.deepEqual([store.partitions.count, store.partitions.fenceCount], [0, 0]);
   });
 
+  test('JOIN of a term that is refused hears that, not that no copy is here: it is not the loss of its own', () => {
+    const store = newStore();
+    found(store);
+    join(store, 'g1/1', termOf(2), { id: 'g2' });
+    store.tell({ partition: 'g1/1', record: recordOf(3, { term: termOf(2), members: [OTHER] }), isOut: true });
+    assert.equal(store.partitions.count, 0);
+    assert.equal(fenceAs(store, FENCE_JOIN, 'g1/1', ORIGIN), DECLINED_LOWER);
+    assert.equal(fenceAs(store, FENCE_JOIN, 'g1/1', termOf(3)), DECLINED_STALE);
+    assert.equal(fenceAs(store, FENCE_JOIN, 'g1/1', termOf(4)), DECLINED_NO_COPY);
+  });
+
   for (const [how, name] of [[FENCE_JOIN, 'JOIN'], [FENCE_FOUND, 'FOUND'], [FENCE_FILL, 'FILL']] as const) {
     test(`${name} of a lower term, of another nonce or of what a newer record denies is declined, and changes nothing`, () => {
       const store = newStore();
@@ -301,6 +312,21 @@ describe('TELL', () => {
     const record = recordOf(6, { term: termOf(4), members: [OTHER] });
     store.tell({ partition: 'g1/1', record, isOut: false });
     assert.deepEqual([store.partitions.count, store.partitions.peek('g1/1').term], [0, termOf(4)]);
+  });
+
+  test('of a record under which a term never came to be keeps a copy that this term only joined, and none that it changed', () => {
+    for (const isChanged of [false, true]) {
+      const store = newStore();
+      const copy = found(store);
+      change(store, copy, storing(1, 'one'));
+      join(store, 'g1/1', termOf(2), { id: 'g2' });
+      if (isChanged) assert.equal(applyTo(store, copy, nextSection(copy, [storing(2, 'two')]), 'g2'), 0);
+      assert.equal(store.tell({ partition: 'g1/1', record: recordOf(3, { members: [HERE] }), isOut: false }), true);
+      assert.deepEqual([store.partitions.find('g1/1'), store.partitions.peek('g1/1').term], [isChanged ? undefined : copy, ORIGIN]);
+      if (isChanged) continue;
+      assert.equal(store.check(attached(copy)), 0);
+      assert.deepEqual(pullAll(store, copy).map(({ body }) => body), ['one']);
+    }
   });
 
   test('names this store as a member by id and boot', () => {

@@ -4,7 +4,7 @@ import type {
   HolderId, PartitionRecord, RecordedMember, Term,
 } from '../../../../src/protocol/partition-record.js';
 import { HolderState, PartitionHolder } from '../../../../src/recovery/ownership/holder.js';
-import type { CopyPosition, HolderPorts, Stamped } from '../../../../src/recovery/ownership/ports.js';
+import type { CopyPosition, HolderOptions, HolderPorts, Stamped } from '../../../../src/recovery/ownership/ports.js';
 
 export const SELF: HolderId = { gatewayId: 'g1', incarnation: 2 };
 export const OTHER: HolderId = { gatewayId: 'g2', incarnation: 1 };
@@ -52,11 +52,11 @@ export class Stage {
   readonly holder: PartitionHolder;
   readonly #leases = new Map<string, { bootId: string; endsMs: number }>();
 
-  constructor() {
+  constructor(options: Partial<HolderOptions> = {}) {
     this.holder = new PartitionHolder({
       partition: 'g1/0', self: SELF, isOwn: true, retryMs: 200, changeTimeoutMs: 700, rescueDelayMs: 200,
       awayAfterMs: 3000, lookAgainMs: 1500, foundWaitMs: 1000, longestLeaseMs: 2000, replicas: 2,
-      minReplicas: 1, dropAfterMs: 300, replaceAfterMs: 4000, tellAgainMs: 500,
+      minReplicas: 1, dropAfterMs: 300, replaceAfterMs: 4000, tellAgainMs: 500, ...options,
     }, this.#ports());
   }
 
@@ -194,8 +194,8 @@ export class Stage {
 }
 
 /** FOUNDING over copies that were given up, with no store to take the new ones yet. */
-export function foundingAfterGiveUp(): Stage {
-  const stage = new Stage();
+export function foundingAfterGiveUp(options: Partial<HolderOptions> = {}): Stage {
+  const stage = new Stage(options);
   stage.up.delete('a');
   stage.up.delete('b');
   stage.answerRead('r1', recordOf(4, OTHER, 'a', 'b'));

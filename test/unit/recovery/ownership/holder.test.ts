@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { HolderId, PartitionRecord, PastTerm } from '../../../../src/protocol/partition-record.js';
 import { HolderState } from '../../../../src/recovery/ownership/holder.js';
-import type { CopyPosition } from '../../../../src/recovery/ownership/ports.js';
+import type { CopyPosition, HolderOptions } from '../../../../src/recovery/ownership/ports.js';
 import { MemberState } from '../../../../src/recovery/ownership/member.js';
 import { DECLINED_FULL, DECLINED_LOWER, DECLINED_NO_COPY, DECLINED_STALE } from '../../../../src/protocol/reasons.js';
 import { AwayCause, Waiting, awayText } from '../../../../src/recovery/ownership/waiting.js';
@@ -511,6 +511,81 @@ test('a person is asked once that lasts, and told which process to let go on: no
   assert.equal(stage.holder.waitsFor(stage.nowMs), Waiting.NOTHING);
 });
 
+describe('a store that declined to begin it', () => {
+  /** c has declined for all but 100 ms of the time after which a person is asked. */
+  function declining(options: Partial<HolderOptions> = {}): { readonly stage: Stage; readonly decline: (reason?: number) => void } {
+    const stage = foundingAfterGiveUp(options);
+    stage.up.set('d', 'b1');
+    stage.tick();
+    const decline = (reason = DECLINED_NO_COPY): void => {
+      const term = stage.founds.at(-1)?.term ?? assert.fail('it is founded');
+      stage.holder.onDeclined('c', 'b1', { asked: term, term, reason, told: undefined }, stage.nowMs);
+    };
+    decline();
+    const untilMs = stage.nowMs + 3900;
+    while (stage.nowMs < untilMs) {
+      if (stage.reads.length > 0) stage.holder.onRecord(stage.reads.at(-1) ?? 0, { revision: 'r1', record: recordOf(4, OTHER, 'a', 'b'), hasSession: false }, stage.nowMs);
+      stage.tick();
+    }
+    assert.deepEqual([stage.state, stage.holder.refusingStores], [HolderState.FOUNDING, ['c']]);
+    return { stage, decline };
+  }
+
+  /** What is said 200 ms later. */
+  function later(stage: Stage): readonly unknown[] {
+    stage.answerRead('r1', recordOf(4, OTHER, 'a', 'b'));
+    stage.tick(2);
+    assert.equal(stage.state, HolderState.FOUNDING);
+    return [stage.holder.refusingStores, stage.holder.waitsFor(stage.nowMs) === Waiting.COPIES_AWAY];
+  }
+
+  test('is what a person is told of, as long as it is known to have that copy', () => {
+    const { stage } = declining();
+    assert.deepEqual(later(stage), [['c'], true]);
+    stage.holder.onLinkUp('c', 'b1', stage.nowMs);
+    assert.deepEqual(later(stage), [['c'], true], 'by another path');
+  });
+
+  test('has none that is known of once its link is down, it is up in another boot, or it has no room', () => {
+    const downs: ((stage: Stage, decline: (reason?: number) => void) => void)[] = [
+      (stage) => { stage.holder.onLinkDown('c', stage.nowMs); },
+      (stage) => { stage.holder.onLinkUp('c', 'b2', stage.nowMs); },
+      (_stage, decline) => { decline(DECLINED_FULL); },
+    ];
+    for (const down of downs) {
+      const { stage, decline } = declining();
+      down(stage, decline);
+      assert.deepEqual(later(stage), [[], false]);
+      decline();
+      assert.deepEqual(later(stage), [['c'], false], 'it is counted from now on');
+    }
+  });
+
+  test('is counted from now on when the founding begins anew, or another store takes it', () => {
+    const { stage, decline } = declining();
+    const term = stage.founds.at(-1)?.term ?? assert.fail('it is founded');
+    stage.holder.onDeclined('d', 'b1', { asked: term, term: { number: term.number + 3, nonce: 5 }, reason: DECLINED_LOWER, told: undefined }, stage.nowMs);
+    assert.deepEqual(stage.holder.refusingStores, []);
+    stage.tick(3);
+    decline();
+    assert.deepEqual(later(stage), [['c'], false]);
+    const other = declining();
+    other.stage.holder.onFounded('d', 'b1', other.stage.founds.at(-1)?.term ?? assert.fail('it is founded'));
+    other.decline();
+    other.stage.holder.onLinkUp('d', 'b2', other.stage.nowMs);
+    assert.deepEqual(later(other.stage), [['c'], false]);
+  });
+
+  test('is no matter for a person while another one has it, and more are waited for', () => {
+    const { stage, decline } = declining({ foundWaitMs: 60_000 });
+    const term = stage.founds.at(-1)?.term ?? assert.fail('it is founded');
+    stage.holder.onFounded('d', 'b1', term);
+    decline();
+    stage.tick(45);
+    assert.deepEqual(later(stage), [['c'], false]);
+  });
+});
+
 /** All of its copies are gone, and it is founded anew at a and b. */
 function foundedAfterLoss(): Stage {
   const stage = new Stage();
@@ -951,14 +1026,57 @@ describe('a PARTIAL holder', () => {
   });
 });
 
-test('a fence that a member is told to have taken back is no fence, however late its notice comes', () => {
+test('a fence that a member is told to have taken back is no fence, however late its notice comes; but what is left of its copy is asked', async () => {
   const stage = new Stage();
   stage.hold();
+  await Promise.resolve();
   stage.holder.set?.onTold('a', 'b1', 9, stage.nowMs);
   stage.holder.onFenceNotice('a', 'b1', { number: 9, nonce: 5 }, stage.nowMs);
-  assert.deepEqual([stage.state, stage.row('a')?.state], [HolderState.HOLDER, MemberState.IN_STEP]);
+  assert.deepEqual([stage.state, stage.row('a')?.state], [HolderState.HOLDER, MemberState.ALIGNING]);
+  assert.equal(stage.holder.mayDeliver(stage.nowMs), true, 'it is told of what is delivered by the other one');
+  const { term } = stage.holder;
+  stage.holder.onFenced('a', 'b1', { term, at: AT, olderLeaseMs: 0 }, stage.nowMs);
+  assert.equal(stage.row('a')?.state, MemberState.IN_STEP, 'it had only been joined');
+  stage.holder.onFenceNotice('a', 'b1', { number: 9, nonce: 5 }, stage.nowMs);
+  stage.holder.onDeclined('a', 'b1', { reason: DECLINED_NO_COPY, asked: term, term, told: stage.holder.record }, stage.nowMs);
+  stage.answerRead('r1', stage.holder.record);
+  stage.tick(3);
+  assert.deepEqual(stage.changes.at(-1)?.record.members, members('b'), 'it had been founded');
   stage.holder.onFenceNotice('a', 'b1', { number: 10, nonce: 5 }, stage.nowMs);
   assert.equal(stage.state, HolderState.LOST);
+});
+
+describe('a member that is compared, and has no copy', () => {
+  /** Both members answer so, by the term that is known there and the epoch that was told. */
+  async function compared(termNumber: number, other?: PartitionRecord): Promise<Stage> {
+    const stage = new Stage();
+    stage.hold();
+    await Promise.resolve();
+    assert.equal(stage.holder.mayDeliver(stage.nowMs), true);
+    const { term, record } = stage.holder;
+    const told = other ?? record;
+    for (const storeId of ['a', 'b']) {
+      stage.holder.onLinkDown(storeId, stage.nowMs);
+      stage.holder.onLinkUp(storeId, 'b1', stage.nowMs);
+      stage.holder.onDeclined(storeId, 'b1', { reason: DECLINED_NO_COPY, asked: term,
+        term: { ...term, number: termNumber }, told }, stage.nowMs);
+    }
+    stage.answerRead('r1', record);
+    stage.tick(3);
+    return stage;
+  }
+
+  test('is surely gone: what is held goes on in memory, and is filled anew', async () => {
+    const stage = await compared(1);
+    assert.deepEqual(stage.changes.at(-1)?.record.members, []);
+  });
+
+  test('says nothing of the kind when a later term or record is known there: it may be another’s by now', async () => {
+    for (const stage of [await compared(3), await compared(1, recordOf(3, OTHER, 'c'))]) {
+      for (const { record } of stage.changes) assert.deepEqual(record.members, members('a', 'b'));
+      assert.equal(stage.holder.mayDeliver(stage.nowMs), false);
+    }
+  });
 });
 
 describe('a member that a founding has emptied, whose record never came to be', () => {

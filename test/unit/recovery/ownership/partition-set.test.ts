@@ -454,6 +454,47 @@ describe('set of a partition', () => {
     assert.deepEqual(stage.filled, ['b', 'b']);
   });
 
+  test('that a copy is missing counts only from a member, asked just now: any other answer is of what was before', () => {
+    const stage = new Stage({}, 'a', 'b');
+    stage.set.onNoCopy(stage.row('b'), 100);
+    assert.deepEqual([stage.row('b').isGone, stage.set.mayCommit], [false, true], 'it was not being compared');
+    const other = new Stage({}, { ...record(3, 'a'), left: [{ storeId: 'b', bootId: 'b1' }] });
+    other.choice = { storeId: 'b', bootId: 'b1' };
+    other.set.tick(100_000);
+    assert.equal(other.row('b').state, MemberState.ALIGNING);
+    other.set.onNoCopy(other.row('b'), 100_000);
+    assert.deepEqual([other.row('b').isGone, other.set.mayCommit], [false, true], 'it is none');
+  });
+
+  test('where a fence was taken back a copy is asked what is left of it: not while it is filled, or can not be compared', () => {
+    const stage = new Stage({}, 'a', 'b');
+    stage.set.onTakenBack(stage.row('b'), 0);
+    assert.equal(stage.row('b').state, MemberState.ALIGNING);
+    stage.choice = { storeId: 'c', bootId: 'b1' };
+    stage.up.delete('b');
+    stage.set.onLinkDown('b', 0);
+    stage.set.tick(100_000);
+    stage.set.onTakenBack(stage.row('c'), 100_000);
+    assert.equal(stage.row('c').state, MemberState.FILLING);
+    const set = new PartitionSet(OPTIONS, stage, record(3, 'a'), 0, () => undefined);
+    set.allHaveTerm(0);
+    for (const row of set.rows) set.onTakenBack(row, 0);
+    assert.deepEqual(set.rows.map(({ state }) => state), [MemberState.IN_STEP]);
+  });
+
+  test('who takes back a term is compared only where it is up, and once there is something to compare it with', () => {
+    for (const isHistoryKnown of [true, false]) {
+      const ports = new Stage({}, 'a', 'b');
+      const set = new PartitionSet(OPTIONS, ports, record(3, 'a', 'b'), 0, () => undefined);
+      if (isHistoryKnown) set.historyKnown();
+      const row = set.rowOf('b', 'b1') ?? assert.fail('a row');
+      set.onUnfit(row, 5, 0);
+      if (isHistoryKnown) ports.up.delete('b');
+      set.onTold('b', 'b1', 6, 0);
+      assert.deepEqual([row.refusedBy, row.state], [0, MemberState.NG]);
+    }
+  });
+
   const B = { storeId: 'b', bootId: 'b1' };
 
   test('names who leaves, until it says that it knows; then the record is changed once more, without it', () => {

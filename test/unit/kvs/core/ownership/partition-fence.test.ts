@@ -94,6 +94,17 @@ describe('fence of a partition', () => {
     assert.equal(fence.raise({ number: 8, nonce: 1 }, NEW, 0), FenceVerdict.ACCEPTED);
   });
 
+  test('of two records of one epoch the first told stands, and the term that it came with: the register was put back', () => {
+    const { fence } = held();
+    const second = { ...record(4, 4), holder: NEW };
+    assert.equal(fence.raise(second.term, NEW, 0), FenceVerdict.ACCEPTED);
+    assert.equal(fence.tell(second), true);
+    assert.equal(fence.tell(record(4, 3)), false, 'its teller would take the fence for one that was taken back');
+    assert.deepEqual([fence.told, fence.term], [second, second.term]);
+    assert.equal(fence.tell(second), true, 'a repeat');
+    assert.equal(fence.tell(record(5, 3)), true);
+  });
+
   test('a copy founded under a term that never came to be is known by the record that did', () => {
     const { fence } = held();
     assert.equal(fence.isNeverSettled(record(3, 3)), false);
