@@ -148,7 +148,7 @@ export const OWNERSHIP_MUTANTS: readonly OwnershipMutant[] = [
     old: 'const reason = DECLINED_BY_VERDICT', new: 'if (how === FENCE_JOIN && copy === undefined)\n            return { reason: DECLINED_NO_COPY, copy: undefined };\n        const reason = DECLINED_BY_VERDICT' },
   { rule: '8', name: 'a member that has no copy is waited for', heldBy: SET_TEST, file: SET,
     old: 'if (row.state === MemberState.ALIGNING && row.isPossible) {', new: 'if (nowMs < 0) {' },
-  { rule: '10', name: 'an older record puts a later copy out', file: FENCE,
+  { rule: '10', name: 'an older record puts a later copy out', heldBy: FENCE_TEST, file: FENCE,
     old: 'return this.#term.number <= record.epoch;', new: 'return true;' },
   { rule: '11', name: 'a longer member is kept', file: SET,
     old: 'if (!row.isDiverged && this.#ports.isInHistory(at)) {', new: 'if (!row.isDiverged && (at.number >= lastNumber || this.#ports.isInHistory(at))) {',
