@@ -47,8 +47,8 @@ const PAGES_MAX = 10_000;
 /** The option that names an admin address; a few verbs have another one. */
 const FROM = '--from';
 
-function another(option: string): string {
-  return `${option} ADDRESS names another gateway or store`;
+function another(option: string, kind = 'gateway or store'): string {
+  return `${option} ADDRESS names another ${kind}`;
 }
 
 /** Nobody answered, or not as a Twinpost does. */
@@ -88,12 +88,13 @@ export class AdminClient {
   readonly url: string;
   readonly #access: Access;
   readonly #timeoutMs: number;
-  readonly #option: string;
+  /** What to do where nobody may listen at the address. */
+  readonly #other: string;
 
-  /** `option`: by which another address is named. */
-  constructor(url: string, access: Access, timeoutMs = TIMEOUT_MS, option = FROM) {
+  /** `option`: by which another address is named; `kind`: of what. */
+  constructor(url: string, access: Access, timeoutMs = TIMEOUT_MS, option = FROM, kind?: string) {
     this.url = url.replace(/\/+$/, '');
-    this.#option = option;
+    this.#other = another(option, kind);
     this.#access = access;
     this.#timeoutMs = timeoutMs;
   }
@@ -328,12 +329,12 @@ export class AdminClient {
   /** What answers is no Twinpost; `how` that is seen. */
   stranger(how = ''): NoAnswer {
     const why = STRANGER + how;
-    return new NoAnswer(this.url, why, 0, why, another(this.#option));
+    return new NoAnswer(this.url, why, 0, why, this.#other);
   }
 
   #noAnswer(error: unknown, timeoutMs: number): NoAnswer {
     const { why, isThere } = whyNoAnswer(error, this.url, timeoutMs);
-    return new NoAnswer(this.url, why, 0, why, isThere ? '' : another(this.#option));
+    return new NoAnswer(this.url, why, 0, why, isThere ? '' : this.#other);
   }
 
   #refusal(code: number, body: Buffer): NoAnswer {

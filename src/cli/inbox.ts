@@ -39,7 +39,7 @@ export function inboxCommand(cli: Argv, context: CliContext, done: (code: number
       const { terminal, environment } = context;
       const own = { ...context, environment: { ...environment, TWINPOST_ADMIN: undefined } };
       const { url, access } = adminAddress({ ...args, from }, own, SINK_URL);
-      const sink = new AdminClient(url, access);
+      const sink = new AdminClient(url, access, undefined, undefined, 'sink');
       if (message !== undefined) {
         countArgument('message', message, 1, Number.MAX_SAFE_INTEGER);
         const content = await sink.inboxContent(message);

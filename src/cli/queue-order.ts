@@ -178,7 +178,7 @@ function termsIn(verb: OrderVerb, args: Readonly<Record<string, unknown>>, nowMs
   if (typeof until === 'string' && howLong === undefined) notBeforeMs = timeArgument('until', until);
   else if (typeof howLong === 'string' && until === undefined) {
     notBeforeMs = nowMs + durationArgument('for', howLong);
-  } else throw new UsageError('queue delay: say --until TIME or --for DURATION');
+  } else throw new UsageError('queue delay: say --until TIME or --for DURATION, one of them');
   if (notBeforeMs <= nowMs || notBeforeMs > nowMs + DELAY_SECONDS_MAX * 1000) {
     throw new UsageError('queue delay: the time is to come, and within a year');
   }

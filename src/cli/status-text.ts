@@ -349,7 +349,8 @@ function heldLine({ held_messages: held, queued_messages: all }: StatusAnswer, i
   const wait = held === 1 ? 'waits' : 'wait';
   const count = `${formatCount(held)} of ${counted(all, 'message')}`;
   return [`  ${paint('HELD', 'yellow', isTty)}        ${count} ${wait} `
-    + 'for an operator: twinpost queue summary says in which queues, queue release lets it go'];
+    + 'for an operator: twinpost queue summary says in which queues; queue release lets it go, but where no '
+    + 'route leads out: there add one with the name of the queue, or queue rebind'];
 }
 
 function delayedLine(

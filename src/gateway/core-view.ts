@@ -32,7 +32,7 @@ import type { NextHopState } from './outbound/connection-pool.js';
 import { EntryState } from './queue/entry-table.js';
 import { HurtingQueues } from './queue/hurting-queues.js';
 import type { MailQueue } from './queue/mail-queue.js';
-import { nextHopUrl } from './queue/next-hop.js';
+import { nextHopOf } from './queue/next-hop.js';
 import { cursorAt, placesBehind, queuesOfClass } from './queue/queue-walk.js';
 
 export interface CoreViewOptions {
@@ -500,7 +500,7 @@ function queueAnswer(queue: MailQueue, nowWallMs: number, isDown: boolean): Queu
     queue_class: queue.route.queueClass,
     owner: queue.ownerId,
     partition: partition.name,
-    next_hop: nextHopUrl(queue.route.nextHop),
+    next_hop: nextHopOf(queue),
     tls: tlsText(queue.lastTls),
     order: queue.route.ordering,
     messages: queue.length,

@@ -1,6 +1,7 @@
 /** Messages that an operator holds and releases, and what the operator is told of it: src/gateway/queue/message-holds.ts. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { nextHopOf } from '../../src/gateway/queue/next-hop.js';
 import { EntryState } from '../../src/gateway/queue/entry-table.js';
 import { COMMITTED } from '../../src/gateway/queue/types.js';
 import { doById, type DoneById, type MessageVerb } from './by-id.js';
@@ -61,6 +62,7 @@ describe('messages that an operator holds', () => {
         assert.deepEqual(doById(coreOf(world), 'release', letter.id).whys, [`nobody holds it any more, and it waits all the same: ${gone}`]);
         world.run(1000);
         assert.deepEqual([reasonOf(world, letter), onlyQueue(world.mirror('q1')).heldCount], ['no route leads out of its queue', 1]);
+        assert.equal(nextHopOf(onlyQueue(world.mirror('q1'))), 'no route');
         assert.deepEqual(doById(coreOf(world), 'release', letter.id).whys, [gone]);
         restart(world);
         world.until(() => stateOf(coreOf(world), 'q1', letter) === EntryState.HELD, 10_000);

@@ -144,7 +144,7 @@ describe('one message as an operator sees it', () => {
     assert.deepEqual(all, [{ limit: 'connections', binds: true, text: '5,000 of 5,000 connections to all next hops (delivery.connections)' }], 'once');
   });
 
-  test('says that it waits behind the head of its strict queue, and when that is tried', () => {
+  test('says that it waits behind the head of its strict queue, and when that is tried; explain says that the order binds', () => {
     const world = World.started({ queues: [{ name: 'q1', ordering: 'strict' }] });
     world.hops.script = () => 'defer';
     const [head, behind] = world.submitMany(2, ['q1']);
@@ -154,6 +154,12 @@ describe('one message as an operator sees it', () => {
     assert.notEqual(shown(world, head)[0]?.next_attempt_time, null);
     assert.equal(why(world, behind), 'the first message of its strict queue is tried again before it');
     assert.equal(shown(world, behind)[0]?.next_attempt_time, null);
+    const clock = { nowMs: () => world.scheduler.nowMs, wallMs: () => world.scheduler.nowMs };
+    const { limits } = bindingLimits('q1', '', { core: coreOf(world), clock, connections: () => ({ open: 5, max: 5 }) });
+    const [order, ...more] = limits.filter(({ binds }) => binds);
+    assert.deepEqual([order?.limit, more], ['order', []], 'for no connection');
+    assert.match(order?.text ?? '', new RegExp(`^its first message ${formatMessageId(head.id)} is tried again in \\d\\S*: not now$`));
+    assert.match(limits.find(({ limit }) => limit === 'concurrency')?.text ?? '', /^0 of 1 in delivery \(a strict queue\).*, 0 ready$/);
   });
 
   test('is nowhere when it was delivered, and after a restart is where it was', () => {

@@ -1,13 +1,14 @@
 /**
  * What limits mail of one queue here, for `explain`: memory and readiness at reception; rules of operators;
- * back-off of the next hop; the concurrency of the route; connections, to the hosts of a domain, to one
- * address, being set up, and in all; the lease.
+ * back-off of the next hop; the head of a strict queue; the concurrency of the route; connections, to the
+ * hosts of a domain, to one address, being set up, and in all; the lease.
  * Each says whether it binds: whether mail waits or is refused for it at this moment. Why one message waits
  * is waiting-reason.ts.
  */
 import type { LimitAnswer, LimitsAnswer } from '../../admin-api/limits.js';
 import { targetText } from '../../admin-api/queue-rules.js';
-import { formatBytes, formatCount } from '../../base/units.js';
+import { formatMessageId } from '../../base/text-id.js';
+import { formatBytes, formatCount, formatDuration } from '../../base/units.js';
 import type { MailQueue } from '../queue/mail-queue.js';
 import { connectingText, fullText, outageText } from './waiting-reason.js';
 import type { ReasonPorts } from './waiting-reason.js';
@@ -61,8 +62,9 @@ function ruleLimits(
 
 /** Of what waits in it. */
 function queueLimits(queue: MailQueue, ports: LimitsPorts): LimitAnswer[] {
-  const { route: { concurrency, ordering }, inFlightCount: active, readyCount: ready, partition } = queue;
-  const limits: LimitAnswer[] = [];
+  const { route: { concurrency, ordering }, inFlightCount: active, partition } = queue;
+  const ready = readyOf(queue);
+  const limits = orderLimits(queue, ports);
   const outage = outageText(queue, ports);
   if (outage !== '') limits.push({ limit: 'next hop', binds: true, text: outage });
   const hop = ports.nextHopOf?.(queue);
@@ -87,9 +89,24 @@ function queueLimits(queue: MailQueue, ports: LimitsPorts): LimitAnswer[] {
   return limits;
 }
 
+/** What stands behind the head that holds a strict queue waits for nothing else. */
+function readyOf({ isBlocked, readyCount }: MailQueue): number {
+  return isBlocked ? 0 : readyCount;
+}
+
+/** Of a strict queue whose first message was put off. */
+function orderLimits(queue: MailQueue, { core: { entries }, clock }: LimitsPorts): LimitAnswer[] {
+  const { isBlocked, firstReady: head, blockedUntilMs: untilMs, lastError } = queue;
+  if (!isBlocked || !queue.isBlockedBy(head) || untilMs === Infinity) return [];
+  const id = formatMessageId(entries.table.messageId(head));
+  const again = formatDuration(Math.max(0, Math.round(untilMs - clock.nowMs())));
+  const said = lastError === '' ? '' : `: ${lastError}`;
+  return [{ limit: 'order', binds: true, text: `its first message ${id} is tried again in ${again}${said}` }];
+}
+
 function connectionLimit(queues: readonly MailQueue[], { connections }: LimitsPorts): LimitAnswer {
   const { open, max } = connections();
-  const waits = queues.some(({ readyCount }) => readyCount > 0);
+  const waits = queues.some((queue) => readyOf(queue) > 0);
   const text = `${formatCount(open)} of ${formatCount(max)} connections to all next hops (${ALL})`;
   return { limit: 'connections', binds: waits && open >= max, text };
 }

@@ -8,7 +8,7 @@ import { formatMessageId } from '../../base/text-id.js';
 import { seconds } from '../admin/view.js';
 import { EntryState } from '../queue/entry-table.js';
 import type { MailQueue } from '../queue/mail-queue.js';
-import { nextHopUrl } from '../queue/next-hop.js';
+import { nextHopOf } from '../queue/next-hop.js';
 import type { LastResult, Note } from '../queue/note.js';
 import { RECIPIENT_STATE_NAMES, TO_TRY } from '../queue/note.js';
 import type { Envelope } from '../queue/types.js';
@@ -86,7 +86,7 @@ export class MessageView {
       ...common, recipients,
       partition: partition.name,
       epoch: partition.epoch,
-      next_hop: nextHopUrl(route.nextHop),
+      next_hop: nextHopOf(queue),
       order: route.ordering,
       client: envelope?.client ?? '',
       helo: envelope?.helo ?? '',

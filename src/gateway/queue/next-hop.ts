@@ -27,6 +27,13 @@ export function termsText({ tlsNeed, auth, sources }: HopTerms, policies: readon
   return terms.length === 0 ? '' : ` (${terms.join(', ')})`;
 }
 
+/** Of a queue, for operators: one that no route leads out of has none. */
+export function nextHopOf(
+  { routed, route }: { readonly routed: boolean; readonly route: { readonly nextHop: NextHop } },
+): string {
+  return routed ? nextHopUrl(route.nextHop) : 'no route';
+}
+
 /** "smtps://mx.example.net:465"; by MX, "mx://example.com:25", the destination domain. */
 export function nextHopUrl({ protocol, host, port, isByMx, tls }: NextHop): string {
   const scheme = isByMx === true ? 'mx' : `${protocol}${tls?.isFirst === true ? 's' : ''}`;

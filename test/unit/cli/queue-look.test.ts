@@ -176,3 +176,12 @@ describe('queue ages', () => {
     assert.equal((await run(['ages'])).code, 3);
   });
 });
+
+test('inbox names another sink where none answers, and queue delay says that one of the two times is wanted', async () => {
+  const printed: string[] = [];
+  assert.equal(await runCli(['inbox', '--from', '127.0.0.1:1'], contextFor(printed)), 1);
+  assert.match(printed.join(), /is it running\? --from ADDRESS names another sink/);
+  const { code, errors } = await run(['delay', '--everything', '--until', '12:00', '--for', '1h', '--reason', 'x']);
+  assert.equal(code, 2);
+  assert.match(errors.join(), /say --until TIME or --for DURATION, one of them/);
+});

@@ -278,7 +278,7 @@ gw-1 on box-1: twinpost 0.2.0, pid 42, up 2h, incarnation 7
   SOURCE      2001:db8::10 (mail.example in EHLO): no mail by MX leaves from it: its PTR record says nothing
   SUSPENDED   out since 2027-01-15T07:50:00Z (10min), until 2027-01-15T09:00:00Z by ann: their server is down; 1,200 messages wait; not in the register yet
   REFUSING    * since 2027-01-15T07:59:00Z (1min) by bob: moves \\u001b[2J; new mail gets 452
-  HELD        3 of 41 messages wait for an operator: twinpost queue summary says in which queues, queue release lets it go
+  HELD        3 of 41 messages wait for an operator: twinpost queue summary says in which queues; queue release lets it go, but where no route leads out: there add one with the name of the queue, or queue rebind
   DELAYED     1 of 41 messages waits for the time that an operator has set: queue release lets it go before
   ORDER       bounce --domain shop.example (gw-1-7-3) since 2027-01-15T07:59:45Z (15s) by ann: gone \\u001b[2J; 1,504 messages matched, 0 ended; its grace ends 2027-01-15T08:00:45Z, in 45s: twinpost queue orders --cancel gw-1-7-3 takes it back
   ORDER       delete --client 192.0.2.7 (gw-2-7-1) since 2027-01-15T07:45:00Z (15min) by bob: flood; left in the register for mail of gateways that did not answer, 4 ended here, until 2027-01-15T09:00:00Z
