@@ -131,6 +131,8 @@ export const ALIAS_CHANGED = 64;
  * what became of this one, whatever that is (RFC 3461 5.2.7.3).
  */
 export const ALIAS_EXPANDED = 128;
+/** Beside ALIAS_CHANGED: ORCPT is the address of RCPT, and none that the client chose. */
+export const ALIAS_WRITTEN = 256;
 
 /** A forward-path with its DSN parameters, as received. */
 export interface Recipient {
