@@ -5,8 +5,9 @@
  *   NAME.json ─ all taken ─► NAME.sent    ─ some taken ─► NAME.json, those `sent`    ─ else ─► as it was
  *
  * Also one of which a report is owed stays: nobody makes that. A second run sends only what is left, and
- * knows by `sent_to` to which lists that stand in several files the first has sent. A process that is killed between the server's 250 and the rename sends that one message again (RFC 1047:
- * better twice than never); of a list that stands in several files, maybe for each that is left.
+ * knows by `sent_to` to which lists, that stand in several files, the first has sent. A process that is
+ * killed between the server's 250 and the rename sends that one message again (RFC 1047: better twice than
+ * never); of a list that stands in several files, maybe for each that is left.
  */
 import { readFileSync, readdirSync, renameSync, writeFileSync } from 'node:fs';
 import path from 'node:path';

@@ -136,14 +136,18 @@ describe('mail of a spool that an alias led on', () => {
     assert.deepEqual(rcptsOf(world), ['<later@ours>', '<later@ours>', '<no@d>']);
     assert.deepEqual(readdirSync(world.folder).filter((name) => !name.endsWith('.eml')), ['1.sent', '2.sent', '3.json']);
     assert.deepEqual(JSON.parse(world.said[0] ?? ''), { sent: 2, failed: 1, nothing_to_send: 0 });
-    // Somebody brings another file of it; then what is in 3.json alone tells.
+    // Somebody brings another file of it: what is sent tells, then 3.json alone.
+    const third = world.json('3');
+    rmSync(join(world.folder, '3.json'));
     world.lines.length = 0;
     put('4', member('w@hidden'));
-    assert.equal(await world.send('original'), 1);
+    assert.equal(await world.send('original'), 0);
+    assert.deepEqual(rcptsOf(world), []);
     for (const name of ['1', '2', '4']) rmSync(join(world.folder, `${name}.sent`));
+    world.put('3', third);
     put('5', member('v@hidden'));
     assert.equal(await world.send('original'), 1);
-    assert.deepEqual(rcptsOf(world), ['<no@d>', '<no@d>']);
+    assert.deepEqual(rcptsOf(world), ['<no@d>']);
   });
 
   test('goes to the address that was written to, whoever behind it was sent to by himself', async (t) => {
