@@ -4,9 +4,10 @@
  *
  *   NAME.json ─ all taken ─► NAME.sent    ─ some taken ─► NAME.json, those `sent`    ─ else ─► as it was
  *
- * Also one of which a report is owed stays: nobody makes that. A second run sends only what is left. A
- * process that is killed between the server's 250 and the rename sends that one message again (RFC 1047:
- * better twice than never); of a list that stands in several files, maybe for each that is left.
+ * Also one of which a report is owed stays: nobody makes that. A second run sends only what is left, and
+ * knows by `sent_to` to which lists, that stand in several files, the first has sent. A process that is
+ * killed between the server's 250 and the rename sends that one message again (RFC 1047: better twice than
+ * never); of a list that stands in several files, maybe for each that is left.
  */
 import { readFileSync, readdirSync, renameSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -19,7 +20,7 @@ import type { SpoolMessage } from '../load/spool-client.js';
 import type { CliContext } from './context.js';
 import { CliError } from './context.js';
 import type { AliasChoice, PlannedRecipient, SpooledRecipient } from './export/spool-plan.js';
-import { SpoolPlanner, isUnfinished } from './export/spool-plan.js';
+import { SENT, SpoolPlanner, isUnfinished } from './export/spool-plan.js';
 import { counted } from './tables.js';
 
 /** A path may hold nearly anything, but no control character: that would be a command of its own. */
@@ -33,6 +34,7 @@ const recipient = z.looseObject({
   notify,
   orcpt: parameter.optional(),
   alias: z.object({ address: address.min(1).optional(), notify }).optional(),
+  sent_to: address.optional(),
 });
 const envelope = z.looseObject({
   sender: address,
@@ -45,7 +47,6 @@ const envelope = z.looseObject({
 });
 type EnvelopeFile = z.output<typeof envelope>;
 
-const SENT = 'sent';
 /** A server that takes no connection so many times in a row is down. */
 const CONNECT_FAILURES_MAX = 3;
 
@@ -82,8 +83,10 @@ class SpoolRun {
   }
 
   async run(): Promise<number> {
-    const files = listSpool(this.#options.folder);
-    if (this.#options.aliases === 'original') this.#lookAt(files);
+    const { folder, aliases } = this.#options;
+    const files = listSpool(folder, '.json');
+    if (aliases === 'original') this.#lookAt([...files, ...listSpool(folder, '.sent')]);
+    const left: string[] = [];
     for (const file of files) {
       if (this.#context.stopSignal.aborted || this.#connectFailures >= CONNECT_FAILURES_MAX) {
         this.#failed += 1;
@@ -92,9 +95,11 @@ class SpoolRun {
       const trouble = await this.#sendFile(file);
       if (trouble === '') continue;
       this.#failed += 1;
+      left.push(file);
       this.#context.terminal.error(`${file}: not sent: ${trouble.replaceAll('\n', ' ')}`);
     }
     await this.#client?.quit();
+    for (const file of left) this.#lookAgainAt(file);
     this.#report();
     return this.#failed === 0 ? 0 : 1;
   }
@@ -105,6 +110,19 @@ class SpoolRun {
       const parsed = readEnvelope(file);
       if (typeof parsed !== 'string') this.#planner.look(parsed.queue_id ?? file, parsed.recipients);
     }
+  }
+
+  /** What was refused as one file asked for it may have been taken as a later one did. */
+  #lookAgainAt(file: string): void {
+    const parsed = readEnvelope(file);
+    if (typeof parsed === 'string') return;
+    const { recipients, covered, troubles } = this.#planner.plan(parsed.queue_id ?? file, parsed.recipients);
+    if (covered.length === 0) return;
+    this.#mark(file, parsed, new Set(covered));
+    if (recipients.length > 0 || troubles.length > 0) return;
+    this.#failed -= 1;
+    this.#sent += 1;
+    this.#context.terminal.error(`${file}: sent after all, with another file of its message`);
   }
 
   /** '' when the server has taken all that was to be sent, and no report is owed; else why not. */
@@ -123,7 +141,7 @@ class SpoolRun {
       this.#planner.onTaken(message, taken);
       for (const one of taken.standsFor) done.add(one);
     });
-    if (done.size > 0) mark(file, parsed, done);
+    if (done.size > 0) this.#mark(file, parsed, done);
     const why = [trouble, ...troubles].filter((text) => text !== '').join('; ');
     if (why === '') this.#sent += 1;
     return why;
@@ -154,6 +172,16 @@ class SpoolRun {
     return result.trouble;
   }
 
+  /** What the server has taken is never sent again. */
+  #mark(file: string, parsed: EnvelopeFile, taken: ReadonlySet<SpooledRecipient>): void {
+    const recipients = parsed.recipients.map((one) =>
+      (taken.has(one) ? { ...one, state: SENT, sent_to: this.#planner.addressOf(one) } : one));
+    const temporary = `${file}.tmp`;
+    writeFileSync(temporary, `${JSON.stringify({ ...parsed, recipients }, undefined, 1)}\n`, { mode: 0o600 });
+    renameSync(temporary, file);
+    if (!recipients.some(isUnfinished)) renameSync(file, file.replace(/\.json$/, '.sent'));
+  }
+
   async #connected(): Promise<SpoolClient | string> {
     const { host, port } = this.#options.to;
     try {
@@ -180,15 +208,15 @@ class SpoolRun {
   }
 }
 
-/** All .json files below the folder, in the order of their names. */
-function listSpool(folder: string): readonly string[] {
+/** All such files below the folder, in the order of their names. */
+function listSpool(folder: string, ending: string): readonly string[] {
   let names: string[];
   try {
     names = readdirSync(folder, { recursive: true, encoding: 'utf8' });
   } catch (error) {
     throw new CliError(`${folder} can't be read: ${(error as NodeJS.ErrnoException).code ?? String(error)}`);
   }
-  return names.filter((name) => name.endsWith('.json')).sort().map((name) => path.join(folder, name));
+  return names.filter((name) => name.endsWith(ending)).sort().map((name) => path.join(folder, name));
 }
 
 function readEnvelope(file: string): EnvelopeFile | string {
@@ -221,14 +249,3 @@ function isInternational(address: string): boolean {
   return /[^\0-\x7f]/.test(address);
 }
 
-/** What the server has taken is never sent again: by a rename, or in the file when some are left. */
-function mark(file: string, parsed: EnvelopeFile, taken: ReadonlySet<SpooledRecipient>): void {
-  const recipients = parsed.recipients.map((one) => (taken.has(one) ? { ...one, state: SENT } : one));
-  if (!recipients.some(isUnfinished)) {
-    renameSync(file, file.replace(/\.json$/, '.sent'));
-    return;
-  }
-  const temporary = `${file}.tmp`;
-  writeFileSync(temporary, `${JSON.stringify({ ...parsed, recipients }, undefined, 1)}\n`, { mode: 0o600 });
-  renameSync(temporary, file);
-}

@@ -53,6 +53,12 @@ interface ListenersPorts extends Pick<GatewayPorts, 'log' | 'metrics' | 'tellWor
   notReadyReason(): string;
 }
 
+/** How a file stands that is followed; of a part that is not in force, it is told nobody. */
+interface FileState {
+  isStale: boolean;
+  deferredBy: string;
+}
+
 /** Something, and what ends it. */
 type Made<T> = readonly [T, () => void];
 
@@ -90,6 +96,8 @@ export class Listeners {
   readonly #ports: ListenersPorts;
   #generation: Generation;
   #earlier: Generation[] = [];
+  /** By what follows the file. */
+  readonly #files = new WeakMap<object, FileState>();
   #entries: readonly Entry[];
   /** Gone from the configuration, with sessions. */
   #leaving: RunningInbound[] = [];
@@ -106,6 +114,7 @@ export class Listeners {
     this.#options = options;
     this.#ports = ports;
     this.#generation = this.#makeGeneration(options, undefined);
+    this.#tellFiles();
     this.#entries = named(options.inbound).map(([name, inbound]) => ({
       name, inbound: startInbound(inbound, this.#generation.ports), key: JSON.stringify(inbound),
     }));
@@ -154,6 +163,7 @@ export class Listeners {
     this.#watchPorts(nowMs, mayOpen);
     if (nowMs < this.#lookMs) return;
     this.#lookMs = nowMs + LOOK_MS;
+    this.#tellFiles();
     this.#lookAtEarlier();
   }
 
@@ -223,9 +233,20 @@ export class Listeners {
     this.#options = options;
     this.#generation = generation;
     this.#entries = entries;
+    this.#tellFiles();
     // They may have been closed, or opened, since this was prepared.
     if (!this.#arePortsOpen) for (const { inbound } of entries) inbound.closePort();
     else this.#arePortsOpen = entries.every(({ inbound }) => inbound.isOpen);
+  }
+
+  /** Of the configuration in force: files of another one may have been stale, or may be yet. */
+  #tellFiles(): void {
+    const { users, recipients } = this.#generation.parts;
+    const { reception } = this.#ports.metrics;
+    const stateOf = (made: object | undefined): FileState | undefined => made && this.#files.get(made);
+    reception.followed('users', stateOf(users.made)?.isStale);
+    reception.followed('recipients', stateOf(recipients.made)?.isStale);
+    reception.recipientsDeferredBy = stateOf(recipients.made)?.deferredBy ?? '';
   }
 
   #lookAtEarlier(): void {
@@ -302,8 +323,10 @@ export class Listeners {
       return [askUsers(usersByHttp, { clock, log, meter: reception.userLookups }), () => undefined];
     }
     if (usersFile === undefined) return [undefined, () => undefined];
-    const onRead = (isStale: boolean): void => { reception.followed('users', isStale); };
+    const state: FileState = { isStale: false, deferredBy: '' };
+    const onRead = (isStale: boolean): void => { state.isStale = isStale; };
     const users = followUsers(usersFile, secret, { clock, log, onRead });
+    this.#files.set(users, state);
     return [users, () => { users.close(); }];
   }
 
@@ -316,11 +339,12 @@ export class Listeners {
       return [{ table, close: () => undefined }, () => undefined];
     }
     if (recipientsFile === undefined) return [undefined, () => undefined];
+    const state: FileState = { isStale: false, deferredBy: '' };
     const onRead = (isStale: boolean, deferredBy: string): void => {
-      reception.followed('recipients', isStale);
-      reception.recipientsDeferredBy = deferredBy;
+      Object.assign(state, { isStale, deferredBy });
     };
     const followed = followTable(recipientsFile, { clock, log, onRead });
+    this.#files.set(followed, state);
     return [followed, () => { followed.close(); }];
   }
 

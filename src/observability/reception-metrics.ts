@@ -89,9 +89,10 @@ export class ReceptionMetrics {
     results.set(result, (results.get(result) ?? 0) + 1);
   }
 
-  /** `isStale`: what is on disk can't be used, and what was read before stays in force. */
-  followed(file: FollowedKind, isStale: boolean): void {
-    this.#files.set(file, isStale);
+  /** `isStale`: what is on disk can't be used, what was read before stays in force; undefined: no file. */
+  followed(file: FollowedKind, isStale: boolean | undefined): void {
+    if (isStale === undefined) this.#files.delete(file);
+    else this.#files.set(file, isStale);
   }
 
   get handshakes(): ReadonlyMap<HandshakeResult, number> {

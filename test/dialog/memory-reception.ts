@@ -72,6 +72,10 @@ export class DomainRouter implements Router {
     return this.routeNamed(domain);
   }
 
+  isTooLong(): boolean {
+    return false;
+  }
+
   routeNamed(name: string): Route | undefined {
     if (name === 'noroute.example' || name === 'nowhere') return undefined;
     let route = this.#routes.get(name);

@@ -13,8 +13,8 @@ import { decodeEnvelope } from '../../gateway/queue/envelope.js';
 import { RECIPIENT_STATE_NAMES, TO_TRY, decodeNote, freshNote } from '../../gateway/queue/note.js';
 import type { Note } from '../../gateway/queue/note.js';
 import {
-  ALIAS_SUCCESS, ENVELOPE_8BIT, ENVELOPE_DOT_LINES, ENVELOPE_REQUIRETLS, ENVELOPE_UTF8_HEADER, NOTIFY_BITS,
-  NOTIFY_DELAY, NOTIFY_FAILURE, NOTIFY_NEVER, NOTIFY_SUCCESS, RET_FULL, RET_HEADERS,
+  ALIAS_SUCCESS, ALIAS_WRITTEN, ENVELOPE_8BIT, ENVELOPE_DOT_LINES, ENVELOPE_REQUIRETLS, ENVELOPE_UTF8_HEADER,
+  NOTIFY_BITS, NOTIFY_DELAY, NOTIFY_FAILURE, NOTIFY_NEVER, NOTIFY_SUCCESS, RET_FULL, RET_HEADERS,
 } from '../../gateway/queue/types.js';
 import type { Envelope, Recipient } from '../../gateway/queue/types.js';
 import type { Packer } from '../../platform/ports.js';
@@ -147,17 +147,15 @@ function notifyOf(bits: number): { readonly notify?: string } {
 function aliasOf(recipient: Recipient): NonNullable<ExportedRecipient['alias']> {
   const { address, notify, orcpt } = recipient;
   const asked = (notify & ALIAS_SUCCESS) === 0 ? notify : (notify & ~NOTIFY_NEVER) | NOTIFY_SUCCESS;
-  const written = isHidden(recipient) ? writtenTo(orcpt) : address;
+  const isKnown = (notify & ALIAS_WRITTEN) !== 0;
+  const written = !isHidden(recipient) ? address : isKnown ? writtenTo(orcpt) : '';
   return { ...(written === '' ? {} : { address: written }), ...notifyOf(asked) };
 }
 
-/** '' where ORCPT has no address of mail: a client may say what it likes, and a long one is not kept. */
+/** Of an ORCPT that is ours. */
 function writtenTo(orcpt: string): string {
-  const semicolon = orcpt.indexOf(';');
-  const given = orcpt.slice(semicolon + 1);
-  const type = orcpt.slice(0, Math.max(0, semicolon)).toLowerCase();
-  const address = type === 'rfc822' ? xtextDecoded(given) : type === 'utf-8' ? utf8AddressOf(given) : '';
-  return /^[^\u0000-\u001f\u007f<>]+@[^\u0000-\u001f\u007f<>@]+$/.test(address) ? address : '';
+  const given = orcpt.slice(orcpt.indexOf(';') + 1);
+  return orcpt.toLowerCase().startsWith('utf-8;') ? utf8AddressOf(given) : xtextDecoded(given);
 }
 
 /** Undefined when the note can't be read. Its bytes may come from a file that somebody changed. */

@@ -24,6 +24,8 @@ export type AliasChoice = (typeof ALIAS_CHOICES)[number];
 export interface SpooledRecipient extends Partial<SpoolRecipient> {
   readonly address: string;
   readonly state: string;
+  /** What RCPT said, once it is SENT. */
+  readonly sent_to?: string | undefined;
   readonly alias?: WrittenTo | undefined;
 }
 
@@ -45,14 +47,10 @@ export interface SpoolPlan {
   readonly troubles: readonly string[];
 }
 
-/** What the sender asked of one address that he wrote to, by all files of the message. */
-interface Written {
-  readonly notify: Set<string>;
-  isTaken: boolean;
-}
-
 const OWED_STATES: readonly string[] = [OWED_FAILURE, OWED_SUCCESS].map((state) => nameOf(state));
 const WAITING = nameOf(TO_TRY);
+/** The server took it, in this run or an earlier one. */
+export const SENT = 'sent';
 /** Of those that a line names. */
 const NAMED_MAX = 5;
 const NEVER = 'NEVER';
@@ -64,20 +62,27 @@ export function isUnfinished({ state }: SpooledRecipient): boolean {
 
 export class SpoolPlanner {
   readonly #choice: AliasChoice | undefined;
-  readonly #written = new Map<string, Written>();
+  /** What the sender asked of the addresses that he wrote to, by all files of a message. */
+  readonly #written = new Map<string, Set<string>>();
+  /** Of those, and of others: who has the message. */
+  readonly #taken = new Set<string>();
 
   constructor(choice: AliasChoice | undefined) {
     this.#choice = choice;
   }
 
-  /** With `original` of each file before any is planned. `message`: the same for all files of one message. */
+  /**
+   * With `original` of each file before any is planned, also of what earlier runs have sent: a member who was
+   * sent to by himself says nothing of the list. `message`: the same for all files of one message.
+   */
   look(message: string, recipients: readonly SpooledRecipient[]): void {
-    for (const { state, alias } of recipients) {
+    for (const { state, alias, sent_to: sentTo } of recipients) {
+      if (state === SENT && sentTo !== undefined) this.#taken.add(keyOf(message, sentTo));
       if (state !== WAITING || alias?.address === undefined) continue;
       const key = keyOf(message, alias.address);
-      const written = this.#written.get(key) ?? { notify: new Set(), isTaken: false };
+      const written = this.#written.get(key) ?? new Set();
       this.#written.set(key, written);
-      for (const word of alias.notify?.split(',') ?? []) written.notify.add(word);
+      for (const word of alias.notify?.split(',') ?? []) written.add(word);
     }
   }
 
@@ -91,16 +96,17 @@ export class SpoolPlanner {
         unwanted.push(one);
         continue;
       }
-      const address = this.#choice === 'original' ? one.alias?.address ?? one.address : one.address;
-      const written = this.#written.get(keyOf(message, address));
+      const address = this.addressOf(one);
+      const key = keyOf(message, address);
+      const written = this.#written.get(key);
       const before = written === undefined ? undefined : planned.get(address);
-      if (written?.isTaken === true) covered.push(one);
+      if (written !== undefined && this.#taken.has(key)) covered.push(one);
       else if (before !== undefined) before.standsFor.push(one);
       else {
         const notify = written === undefined ? one.notify : askedOf(written);
         // The same address twice is no less than what was accepted.
-        const key = written === undefined ? `${address} ${String(planned.size)}` : address;
-        planned.set(key, { address, notify, orcpt: one.orcpt, standsFor: [one] });
+        const place = written === undefined ? `${address} ${String(planned.size)}` : address;
+        planned.set(place, { address, notify, orcpt: one.orcpt, standsFor: [one] });
       }
     }
     return {
@@ -111,8 +117,13 @@ export class SpoolPlanner {
 
   /** The server is responsible for it. */
   onTaken(message: string, { address }: PlannedRecipient): void {
-    const written = this.#written.get(keyOf(message, address));
-    if (written !== undefined) written.isTaken = true;
+    const key = keyOf(message, address);
+    if (this.#written.has(key)) this.#taken.add(key);
+  }
+
+  /** What RCPT says for it. */
+  addressOf({ address, alias }: SpooledRecipient): string {
+    return this.#choice === 'original' ? alias?.address ?? address : address;
   }
 
   #isKnown({ alias }: SpooledRecipient): boolean {
@@ -137,7 +148,7 @@ function owedTrouble(recipients: readonly SpooledRecipient[]): string[] {
 }
 
 /** NEVER of some is all that their part of an alias had to tell. */
-function askedOf({ notify }: Written): string | undefined {
+function askedOf(notify: ReadonlySet<string>): string | undefined {
   if (notify.size === 0) return undefined;
   const words = [...notify].filter((word) => word !== NEVER);
   return words.length === 0 ? NEVER : words.join(',');

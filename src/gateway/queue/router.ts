@@ -215,13 +215,23 @@ class RoutingTable implements RenewableRouter {
   }
 
   route(domain: string, queueClass: QueueClass, address: string, origin: MailOrigin): Route | undefined {
+    const found = this.#matching(domain, address, origin);
+    return found && this.#laneOf(found, domain, queueClass);
+  }
+
+  isTooLong(domain: string, address: string, origin: MailOrigin): boolean {
+    if (domain.length <= DOMAIN_CHARACTERS_SURE) return false;
+    const found = this.#matching(domain, address, origin);
+    return found !== undefined && this.#laneOf(found, domain, 'mail') === undefined;
+  }
+
+  #matching(domain: string, address: string, origin: MailOrigin): Known | undefined {
     let found = this.#at(domain, address, origin);
     for (let dot = domain.indexOf('.'); found === undefined && dot !== -1;) {
       found = this.#at(`*${domain.slice(dot)}`, address, origin);
       dot = domain.indexOf('.', dot + 1);
     }
-    found ??= this.#at('*', address, origin);
-    return found && this.#laneOf(found, domain, queueClass);
+    return found ?? this.#at('*', address, origin);
   }
 
   nameOf(route: Route): string {

@@ -97,6 +97,8 @@ export const OWN_ORIGIN: MailOrigin = { reversePath: '', listener: '' };
 export interface Router {
   /** The route for mail to this address in `domain`; undefined: none, or no name of a queue is so long. */
   route(domain: string, queueClass: QueueClass, address: string, origin: MailOrigin): Route | undefined;
+  /** There is a route, and no name of a queue of it is so long. */
+  isTooLong(domain: string, address: string, origin: MailOrigin): boolean;
   /** As route(), of the route of this name, whatever mail it is for. */
   routeNamed(name: string, domain: string, queueClass: QueueClass): Route | undefined;
   /** The route of a queue that came back from the stores under this name. */
@@ -131,6 +133,8 @@ export const ALIAS_CHANGED = 64;
  * what became of this one, whatever that is (RFC 3461 5.2.7.3).
  */
 export const ALIAS_EXPANDED = 128;
+/** Beside ALIAS_CHANGED: ORCPT is the address of RCPT, and none that the client chose. */
+export const ALIAS_WRITTEN = 256;
 
 /** A forward-path with its DSN parameters, as received. */
 export interface Recipient {

@@ -21,10 +21,11 @@ interface Bench {
   json(name: string): { recipients: { address: string; state: string }[] };
 }
 
-/** A server that knows nobody called "no". */
+/** A server that knows nobody called "no", and has no time for who is called "later" the first time. */
 async function bench(t: TestContext): Promise<Bench> {
   const folder = mkdtempSync(join(tmpdir(), 'twinpost-spool-'));
   const lines: string[] = [];
+  let isLater = true;
   const server = createServer((socket) => {
     socket.write('220 ready\r\n');
     socket.on('error', () => undefined);
@@ -32,7 +33,10 @@ async function bench(t: TestContext): Promise<Bench> {
       const line = data.toString('latin1');
       lines.push(line);
       if (line.startsWith('EHLO')) socket.write('250-here\r\n250 DSN\r\n');
-      else socket.write(line.startsWith('DATA') ? '354 go on\r\n' : line.includes('<no@') ? '550 5.1.1 unknown\r\n' : '250 ok\r\n');
+      else if (line.includes('<later@') && isLater) {
+        isLater = false;
+        socket.write('450 4.2.1 come later\r\n');
+      } else socket.write(line.startsWith('DATA') ? '354 go on\r\n' : line.includes('<no@') ? '550 5.1.1 unknown\r\n' : '250 ok\r\n');
     });
   });
   await new Promise<void>((resolve) => { server.listen(0, '127.0.0.1', resolve); });
@@ -65,7 +69,7 @@ describe('send --spool', () => {
     put('3', { sender: 'a@b', recipients: [{ address: 'over@d', state: 'delivered' }] });
     assert.equal(await send(), 1);
     assert.ok(existsSync(join(folder, '1.sent')) && !existsSync(join(folder, '1.json')));
-    assert.deepEqual(json('2'), { sender: 'a@b', recipients: [{ address: 'no@d', state: 'waiting' }, { address: 'yes@d', state: 'sent' }], kept: 'as it was', flags: [] });
+    assert.deepEqual(json('2'), { sender: 'a@b', recipients: [{ address: 'no@d', state: 'waiting' }, { address: 'yes@d', state: 'sent', sent_to: 'yes@d' }], kept: 'as it was', flags: [] });
     assert.deepEqual(JSON.parse(said[0] ?? ''), { sent: 1, failed: 1, nothing_to_send: 1 });
     assert.deepEqual(errors.length, 1);
     assert.match(errors[0] ?? '', /2\.json: not sent: <no@d>: 550 5\.1\.1 unknown/);
@@ -119,6 +123,43 @@ describe('mail of a spool that an alias led on', () => {
     assert.deepEqual(rcptsOf(world), ['<yes@d>', '<team@ours.example> NOTIFY=FAILURE,SUCCESS ORCPT=rfc822;team@ours.example']);
     assert.deepEqual(readdirSync(world.folder).filter((name) => !name.endsWith('.eml')), ['1.sent', '2.sent', '3.json']);
     assert.match(world.errors.join('\n'), /^[^\n]*3\.json: not sent: <w@else> by an alias whose address is not known: --aliases members [^\n]*$/);
+  });
+
+  test('goes once to the address that was written to, also when another file of it was refused, and in later runs', async (t) => {
+    const world = await bench(t);
+    const member = (address: string, state = 'waiting'): object => ({ address, state, alias: { address: 'later@ours' } });
+    const put = (name: string, ...recipients: readonly object[]): void => { world.put(name, { queue_id: 'A', sender: 'a@b', recipients }); };
+    put('1', member('x@hidden'));
+    put('2', member('y@hidden'));
+    put('3', member('z@hidden'), ...to('no@d'));
+    assert.equal(await world.send('original'), 1);
+    assert.deepEqual(rcptsOf(world), ['<later@ours>', '<later@ours>', '<no@d>']);
+    assert.deepEqual(readdirSync(world.folder).filter((name) => !name.endsWith('.eml')), ['1.sent', '2.sent', '3.json']);
+    assert.deepEqual(JSON.parse(world.said[0] ?? ''), { sent: 2, failed: 1, nothing_to_send: 0 });
+    // Somebody brings another file of it: what is sent tells, then 3.json alone.
+    const third = world.json('3');
+    rmSync(join(world.folder, '3.json'));
+    world.lines.length = 0;
+    put('4', member('w@hidden'));
+    assert.equal(await world.send('original'), 0);
+    assert.deepEqual(rcptsOf(world), []);
+    for (const name of ['1', '2', '4']) rmSync(join(world.folder, `${name}.sent`));
+    world.put('3', third);
+    put('5', member('v@hidden'));
+    assert.equal(await world.send('original'), 1);
+    assert.deepEqual(rcptsOf(world), ['<no@d>']);
+  });
+
+  test('goes to the address that was written to, whoever behind it was sent to by himself', async (t) => {
+    const world = await bench(t);
+    putList(world);
+    rmSync(join(world.folder, '2.json'));
+    await world.send('members');
+    world.lines.length = 0;
+    putList(world);
+    rmSync(join(world.folder, '1.json'));
+    await world.send('original');
+    assert.deepEqual(rcptsOf(world), ['<team@ours.example> NOTIFY=SUCCESS,FAILURE ORCPT=rfc822;team@ours.example']);
   });
 
   test('goes to what the alias led to if that is wanted, and asks for no success of that', async (t) => {

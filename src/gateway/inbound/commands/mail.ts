@@ -4,10 +4,8 @@
 import { ContentBuffer } from '../content/content-buffer.js';
 import { protocolName } from '../content/trace-header.js';
 import { maySendFrom } from '../auth/users.js';
-import { DOMAIN_CHARACTERS_SURE } from '../../queue/router.js';
 import { OWN_ORIGIN } from '../../queue/types.js';
 import { parsePath } from '../policy/address.js';
-import type { Path } from '../policy/address.js';
 import { tableKey } from '../recipients/listing.js';
 import type { Desk } from '../session/desk.js';
 import type { InboundDialog } from '../session/dialog.js';
@@ -33,7 +31,10 @@ export function mail(dialog: InboundDialog, desk: Desk, text: string): Effect {
   const path = parsePath(text, at, ports.toAscii);
   if (typeof path === 'string') return replies.badSender(path);
   if (path.address !== '' && path.domain === '') return replies.badSender('domain is missing');
-  if (!mayBeTold(path, desk)) return replies.badSender('no report could reach so long a domain');
+  // Reports go into a queue of the domain, where its route has such, and that must have a name.
+  if (ports.router.isTooLong(path.domain, path.address, OWN_ORIGIN)) {
+    return replies.badSender('no report could reach so long a domain');
+  }
   const addresses = addressesOf(dialog, desk);
   if (addresses !== undefined && 'reply' in addresses) return addresses;
   // As who may send from what compares it: a user who writes his domain otherwise is nobody else by it.
@@ -61,12 +62,6 @@ export function mail(dialog: InboundDialog, desk: Desk, text: string): Effect {
   transaction.addresses = addresses;
   dialog.transaction = transaction;
   return replies.SENDER_OK;
-}
-
-/** Reports go into a queue of the domain, where its route has such, and that must have a name. */
-function mayBeTold({ address, domain }: Path, { ports: { router } }: Desk): boolean {
-  return domain.length <= DOMAIN_CHARACTERS_SURE
-    || router.route(domain, 'bounce', address, OWN_ORIGIN) !== undefined;
 }
 
 function rateRefusal(dialog: InboundDialog, { ports, nowMs }: Desk, sender: string): Refusal | undefined {

@@ -8,9 +8,9 @@ import { invariant } from '../../../base/invariant.js';
 import { utf8AddressText } from '../../../base/utf8-address.js';
 import { isAscii, normalizeDomain, parsePath, withDomain } from '../policy/address.js';
 import {
-  ALIAS_CHANGED, ALIAS_EXPANDED, ALIAS_LEAVES, ALIAS_SUCCESS, NOTIFY_NEVER, NOTIFY_SUCCESS,
+  ALIAS_CHANGED, ALIAS_EXPANDED, ALIAS_LEAVES, ALIAS_SUCCESS, ALIAS_WRITTEN, NOTIFY_NEVER, NOTIFY_SUCCESS,
 } from '../../queue/types.js';
-import type { AdmissionVerdict, Route } from '../../queue/types.js';
+import type { AdmissionVerdict, Recipient, Route } from '../../queue/types.js';
 import type { CameBack } from '../../returned/came-back.js';
 import type { Path } from '../policy/address.js';
 import type { Desk } from '../session/desk.js';
@@ -81,16 +81,15 @@ function byRoute(
   const full = admissionRefusal(desk, route);
   if (full !== undefined) return full;
   if (!transaction.reserveRecipients(1, text.length)) return replies.NO_MEMORY_NOW;
-  const isChanged = address !== path.address;
-  const orcpt = isChanged ? originalOf(path.address, parameters.orcpt, desk) : parameters.orcpt;
-  let { notify } = parameters;
-  if (isChanged) {
+  const { notify, orcpt } = parameters;
+  let added: Recipient = { address, notify, orcpt };
+  if (address !== path.address) {
     const hasLeft = !desk.policy.isRelayDomain(domain);
     const leaves = hasLeft && mayRewrite(transaction.reversePath, desk) ? ALIAS_LEAVES : 0;
-    notify = notifyOfMember(notify, 0, 1) | leaves | ALIAS_CHANGED;
+    added = changed({ address, notify: notifyOfMember(notify, 0, 1) | leaves, orcpt }, path.address, desk);
   }
   transaction.named(path.address);
-  transaction.addRecipient(route, { address, notify, orcpt }, mailboxKey(address, domain));
+  transaction.addRecipient(route, added, mailboxKey(address, domain));
   if (came !== undefined) transaction.addCameBack(came);
   return replies.RECIPIENT_OK;
 }
@@ -157,12 +156,11 @@ function byTable(
   const isRewritten = mayRewrite(transaction.reversePath, desk);
   destinations.forEach(({ route, address, hasLeft, key }, index) => {
     const isChanged = address !== path.address;
-    const original = isChanged ? originalOf(path.address, orcpt, desk) : orcpt;
     const isMember = isChanged || destinations.length > 1;
     const asked = isMember ? notifyOfMember(notify, index, destinations.length) : notify;
     const leaves = isChanged && hasLeft && isRewritten ? ALIAS_LEAVES : 0;
-    const bits = asked | leaves | (isChanged ? ALIAS_CHANGED : 0);
-    const added = { address, notify: bits, orcpt: original };
+    const plain = { address, notify: asked | leaves, orcpt };
+    const added = isChanged ? changed(plain, path.address, desk) : plain;
     transaction.addRecipient(routeOf(route, transaction, desk), added, key);
   });
   if (came !== undefined) transaction.addCameBack(came);
@@ -194,9 +192,20 @@ function mayRewrite(reversePath: string, { policy, ports: { rewriting, toAscii }
   return domain !== rewriting.domain && !policy.isRelayDomain(domain);
 }
 
-/** Reports name the address that the sender wrote to, not what an alias made of it (RFC 3461 5.2.7.3). */
-function originalOf(written: string, orcpt: string, { options: { hostName } }: Desk): string {
-  if (orcpt !== '') return orcpt;
+/**
+ * Reports name the address that the sender wrote to, not what an alias made of it (RFC 3461 5.2.7.3), or what
+ * the client gave as ORCPT: a relay keeps that of a list elsewhere (5.2.1), or it is made up. Mail that is
+ * sent again must not go there (`send --spool`).
+ */
+function changed({ address, notify, orcpt }: Recipient, written: string, desk: Desk): Recipient {
+  const original = originalOf(written, desk);
+  const isWritten = orcpt === '' ? original !== '' : orcpt.toLowerCase() === original.toLowerCase();
+  const bits = notify | ALIAS_CHANGED | (isWritten ? ALIAS_WRITTEN : 0);
+  return { address, notify: bits, orcpt: orcpt === '' ? original : orcpt };
+}
+
+/** As ORCPT; '' where that would be too long. */
+function originalOf(written: string, { options: { hostName } }: Desk): string {
   const address = withDomain(written, hostName);
   const original = isAscii(address) ? `rfc822;${xtext(address)}` : `utf-8;${utf8AddressText(address)}`;
   return original.length <= ORCPT_CHARACTERS_MAX ? original : '';

@@ -49,6 +49,8 @@ describe('a domain that is too long for the name of a queue', () => {
     assert.deepEqual(told([BY_DOMAIN], `me@${LONGEST}`, 'x@else.example'), OK);
     assert.equal(told([BY_DOMAIN], `me@${LONG}`, 'x@else.example')[0], '501 5.1.7');
     assert.deepEqual(told([ONE_QUEUE], `me@${domainOf(255)}`, 'x@else.example'), OK);
+    // Whoever has no route for reports wants none.
+    assert.deepEqual(told([{ ...BY_DOMAIN, domains: ['else.example'] }], `me@${domainOf(255)}`, 'x@else.example'), OK);
   });
 
   test('is refused, too, where an alias or a route of the table leads there', () => {

@@ -81,6 +81,30 @@ describe('stores by name', () => {
     assert.deepEqual([system.told, system.asked.length], [[], 6], 'the system said that there is none');
   });
 
+  test('are asked for anew where a lookup does not come back, and that once: the other thread is for the rest', async (t) => {
+    playTime(t);
+    const system = new PlayedSystem();
+    system.want('a.test');
+    mock.timers.tick(59_999);
+    system.want('a.test');
+    assert.equal(system.asked.length, 1);
+    mock.timers.tick(1);
+    system.want('a.test');
+    system.want('a.test');
+    assert.equal(system.asked.length, 2);
+    mock.timers.tick(60_000);
+    system.want('a.test');
+    assert.equal(system.asked.length, 2, 'nor is that stuck for good: it waits for a thread');
+    // The first comes back: there is a thread again, and its answer is an old one.
+    assert.deepEqual(await system.answer(at('192.0.2.1')), ['192.0.2.1 4', '192.0.2.1 4']);
+    system.want('a.test');
+    assert.equal(system.asked.length, 3);
+    assert.equal((await system.answer(at('192.0.2.2'))).length, 3);
+    assert.deepEqual(await system.answer(at('192.0.2.3')), ['192.0.2.3 4']);
+    system.want('a.test');
+    assert.deepEqual(await system.answer(SILENT), ['192.0.2.3 4']);
+  });
+
   test('are found by a link that gives its attempts up sooner than the system answers', async (t) => {
     const server = createServer();
     server.listen(0, '127.0.0.1');
