@@ -17,7 +17,8 @@
  * The most preferred one that may be tried is; of equals any, by chance (RFC 5321 5.1). So a host that stays
  * away costs one connection a minute, and mail goes to the next.
  *
- * Behind hosts by MX may stand those that the route names, its fallback. Where TLSA records or a policy ask
+ * Behind hosts by MX may stand those that the route names, its fallback: none of these is used while a host by
+ * MX is only put off, as its address is full or the DNS had no room to ask. Where TLSA records or a policy ask
  * for TLS with a host by MX, in doubt too, no mail goes to these in clear, and none at all while such a host
  * failed by its TLS: else whoever sits between us and the host could have the mail in clear (RFC 7672 2.2,
  * RFC 8461 5).
@@ -130,16 +131,20 @@ export class SiteHosts {
     let equals = 0;
     /** One that may be good is being asked who we are, or met: none behind it is used meanwhile. */
     let askedPreference = Infinity;
+    let isAnyPutOff = false;
     for (const host of this.#open) {
       const isUnmet = host.isByMx && host.connecting >= UNMET_MAX && nowMs - host.metMs >= MET_MS;
       const isProbed = isUnmet || (host.connecting > 0 && (host.failures > 0 || !host.isProven));
       if (isProbed && host.failures === 0) askedPreference = Math.min(askedPreference, host.preference);
-      const isFree = nowMs >= host.notBeforeMs && !isProbed;
+      const isOver = nowMs >= host.notBeforeMs;
+      if (host.isByMx && host.failures === 0 && !isOver) isAnyPutOff = true;
+      const isFree = isOver && !isProbed;
       if (!isFree || (best !== undefined && host.preference > best.preference)) continue;
       equals = best !== undefined && host.preference === best.preference ? equals + 1 : 1;
       if (equals === 1 || this.#random() * equals < 1) best = host;
     }
-    return best !== undefined && best.preference > askedPreference ? undefined : best;
+    if (best === undefined || best.preference > askedPreference) return undefined;
+    return isAnyPutOff && !best.isByMx ? undefined : best;
   }
 
   /**
