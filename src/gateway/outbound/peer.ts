@@ -145,10 +145,12 @@ export class Peer implements SessionEvents {
   dialled(routeTls: NextHopTls | undefined, domain: string): DialHandlers {
     const { session, host } = this;
     return {
-      onTrying: ({ address, from }, tlsa) => {
-        if (this.tried !== '') this.#events.onAddressFailed(this);
+      onJudged: (tlsa) => {
         host.isBound = tlsa !== undefined || routeTls?.terms.isBySts === true;
         if (tlsa !== undefined) this.#options.tls = raisedByTlsa(routeTls, tlsa, domain);
+      },
+      onTrying: ({ address, from }) => {
+        if (this.tried !== '') this.#events.onAddressFailed(this);
         this.tried = address;
         this.source = from?.address ?? '';
       },

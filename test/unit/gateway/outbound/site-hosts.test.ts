@@ -31,9 +31,8 @@ test('a host turns mail away when that is noted of it: not while it is put off f
 });
 
 test('no fallback is used while a host by MX is only put off: another host is, and the fallback where it failed before', () => {
-  const [first, second] = [10, 20].map((preference) => new SiteHost('mx.example', 25, preference, true));
+  const [first, second] = [new SiteHost('a.example', 25, 10, true), new SiteHost('b.example', 25, 20, true)];
   const fallback = new SiteHost('smart.example', 25, 65_536, false);
-  assert.ok(first !== undefined && second !== undefined);
   const away = { status: DEFERRED, code: 0, enhanced: '4.4.1', text: 'refused' } as const;
   for (const fullAddress of ['192.0.2.1', '']) {
     const hosts = new SiteHosts([first, second, fallback], BACKOFF, () => 0.5);
