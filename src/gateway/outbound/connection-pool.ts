@@ -454,9 +454,11 @@ export class ConnectionPool implements PeerEvents, LaneHome {
     this.#ports.badAddresses.forget(addressName(host, tried), host.port);
     host.isProven = true;
     host.metMs = this.#nowMs;
-    if (host.failures === 0) return;
-    const fields = { relay, ...sourceField(peer), failures: host.failures };
-    this.#ports.log.info('nexthop', 'next hop answers again', fields);
+    if (host.failures > 0) {
+      const fields = { relay, ...sourceField(peer), failures: host.failures };
+      this.#ports.log.info('nexthop', 'next hop answers again', fields);
+    }
+    // What failed while it was put off counts as no failure, but was noted and told.
     this.#hosts.noteAnswer(host);
   }
 

@@ -65,7 +65,7 @@ interface World {
   send(domain?: string, level?: TlsLevel | 'none', caFile?: string): Promise<readonly [code: string, text: string, verified: string]>;
 }
 
-async function world(t: TestContext, options: TlsHopOptions, more: Partial<DispatcherOptions> = {}, allowsPrivate = true): Promise<World> {
+async function world(t: TestContext, options: TlsHopOptions, more: Partial<DispatcherOptions> = {}, limits: Partial<DispatcherOptions['mx']> = {}): Promise<World> {
   const zone = new Map<string, Scripted>();
   const names = await NameServer.start(t, (question) => {
     const said = zone.get(question);
@@ -78,7 +78,7 @@ async function world(t: TestContext, options: TlsHopOptions, more: Partial<Dispa
   const clock = { nowMs: () => performance.now(), wallMs: () => Date.now() };
   const resolver = new DnsClient({ resolvers: [names.resolver], trustsAd: false }, clock);
   const source = new MemorySource();
-  const mxOptions = { ownNames: ['gw.test'], allowsPrivate, usesIpv6: false, usesMtaSts: false, connectionsMax: 20, connectionsPerAddressMax: 100 };
+  const mxOptions = { ownNames: ['gw.test'], allowsPrivate: true, usesIpv6: false, usesMtaSts: false, connectionsMax: 20, connectionsPerAddressMax: 100, ...limits };
   const log: string[] = [];
   const dispatcher = dispatcherFor(source, { ...OUTBOUND_DEFAULTS, backoffFirstMs: 100, mx: mxOptions, ...more }, () => true, resolver, Math.random, toldTo(log));
   t.after(async () => {
@@ -290,7 +290,7 @@ describe('a host with TLSA records', () => {
       [proved, signed(), '2.0.0'], [signed(), signed(), '2.0.0'], [signed(a('127.0.0.1')), signed(), '2.0.0'],
       [{ rcode: 3, flags: 0 }, signed(), '4.7.4'], [signed(a('127.0.0.1')), signed(tlsa('3 1 1', certificate)), '4.7.4'], [signed(a('127.0.0.1')), { rcode: 2 }, '4.7.5'],
     ] as const) {
-      const on = await world(t, { certificate }, {}, false);
+      const on = await world(t, { certificate }, {}, { allowsPrivate: false });
       on.zone.set(`A ${HOST}`, address).set(on.tlsaOf(HOST), records);
       const fallback = await fallbackOf(t, on);
       const [said, text] = await on.send();
@@ -306,6 +306,20 @@ describe('a host with TLSA records', () => {
       const [said, text, verified] = await on.send();
       assert.deepEqual([said, verified, fallback.accepted.length, fallback.connections], [code, 'clear', taken, taken], text);
     }
+  });
+
+  test('that failed by them only while its address had no room for another connection is forgiven when it answers: what fails later is told', needsTls, async (t) => {
+    const certificate = issue();
+    const on = await world(t, { handshake: 'reset', certificate }, { messagesPerConnectionMax: 1 }, { connectionsPerAddressMax: 1 });
+    on.zone.set(on.tlsaOf(HOST), signed(tlsa('3 1 1', certificate)));
+    const both = Promise.all([on.send(), on.send()]);
+    await until(async () => Promise.resolve(on.source.daneFailures === 1));
+    on.hop.options = { certificate };
+    await both;
+    await until(async () => Promise.resolve(on.hop.taken.length === 2));
+    on.hop.options = { handshake: 'reset', certificate };
+    assert.equal((await on.send())[0], '4.7.5');
+    assert.equal(on.log.filter((line) => line.startsWith('tls ')).length, 2, on.log.join('\n'));
   });
 
   test('leaves no connection to the fallback in use from when it fails by them', needsTls, async (t) => {
