@@ -166,7 +166,8 @@ export class Peer implements SessionEvents {
       },
       onForbidden: (reason, isTlsaUntold) => {
         this.#isTlsaUntold = isTlsaUntold;
-        host.isBound ||= isTlsaUntold;
+        // Else the policy does not name it, and it has no records: whoever it is, it speaks for nobody.
+        host.isBound = isTlsaUntold;
         session.forbid(Trouble.TLS_FAILED, reason);
       },
       onNoSource: (reason) => {

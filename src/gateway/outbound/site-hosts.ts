@@ -161,7 +161,7 @@ export class SiteHosts {
   ): boolean {
     host.lastWhy = why;
     host.isRefusing = why.status === FAILED;
-    const isTlsWrong = host.isBound && isTlsTrouble(why);
+    const isTlsWrong = (host.isBound || this.#areNoneNamed) && isTlsTrouble(why);
     const isNoted = nowMs < host.notBeforeMs;
     this.#noteTls(host, isTlsWrong || (isNoted && host.isTlsWrong));
     if (isNoted) return false;
@@ -235,6 +235,12 @@ export class SiteHosts {
     host.isTlsWrong = isWrong;
     const isAnyWrong = this.#hosts.some(({ isTlsWrong }) => isTlsWrong);
     this.#open = isAnyWrong ? this.#hosts.filter(({ isByMx }) => isByMx) : this.#hosts;
+  }
+
+  /** The policy names none by MX. */
+  get #areNoneNamed(): boolean {
+    return this.#hosts.some(({ isUnnamed }) => isUnnamed)
+      && this.#hosts.every(({ isByMx, isUnnamed }) => isUnnamed || !isByMx);
   }
 
   /** Of any of them TLS is asked for. */

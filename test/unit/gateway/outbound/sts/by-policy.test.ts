@@ -234,6 +234,21 @@ describe('mail to a domain that enforces a policy', () => {
     }
   });
 
+  test('goes to the fallback of its route while the host that the policy names is away, whatever others the domain has: not where it names none', needsTls, async (t) => {
+    for (const [named, code, taken] of [['mx.away.example', '2.0.0', 1], ['mx.none.example', '4.7.5', 0]] as const) {
+      const on = await world(t, {});
+      const fallback = new ScriptedServer();
+      await fallback.listen('127.0.0.2', on.port);
+      t.after(() => { fallback.close(); });
+      on.others.push({ host: '127.0.0.2', port: on.port, preference: 65_536 });
+      on.domain('away.example', ['mx.away.example', 'b.other.example'], policyText('enforce', [named]));
+      on.zone.set('A mx.away.example', [{ type: 'A', name: 'mx.away.example', ttl: 0, data: '127.0.0.9' }]);
+      on.signed.add('MX away.example');
+      const said = await on.send('away.example');
+      assert.deepEqual([said.slice(0, 5), fallback.accepted.length, on.hop.connections], [code, taken, 0], said);
+    }
+  });
+
   test('goes by the name of the host and by whom everybody trusts, whatever name and CAs the route means', needsTls, async (t) => {
     assert.ok(certificates !== undefined);
     const own = certificates.selfSigned('smart.example');
