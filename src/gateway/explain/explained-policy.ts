@@ -5,6 +5,7 @@
 import type { ExplainedHost } from '../../admin-api/explain.js';
 import { formatDuration } from '../../base/units.js';
 import type { Https } from '../../platform/https.js';
+import { isLoopback } from '../../platform/node/own-host.js';
 import type { Clock, EventLog } from '../../platform/ports.js';
 import type { DnsAnswer } from '../../platform/resolver.js';
 import type { MxLookup } from '../outbound/mx-lookup.js';
@@ -43,7 +44,7 @@ export interface HostsUnderPolicy {
   readonly refused: string;
 }
 
-const FALLBACK_TERMS = 'over TLS alone, and not while a host fails by its TLSA records or the policy';
+const FALLBACK_TERMS = 'not while a host fails by its TLSA records or the policy';
 
 /** What is to be said of a policy stands in the answer. */
 const unsaid = (): void => undefined;
@@ -107,7 +108,10 @@ export function fallbackUnder(
   policy: StsPolicy | undefined, asked: readonly AskedHost[], others: readonly ExplainedHost[],
 ): readonly ExplainedHost[] {
   if (policy?.mode !== 'enforce' && asked.every(({ isFree }) => isFree)) return others;
-  return others.map((host) => ({ ...host, why: joined(host.why, FALLBACK_TERMS) }));
+  return others.map((host) => {
+    const terms = isLoopback(host.host) ? FALLBACK_TERMS : `over TLS alone, and ${FALLBACK_TERMS}`;
+    return { ...host, why: joined(host.why, terms) };
+  });
 }
 
 function joined(...whys: readonly string[]): string {

@@ -26,6 +26,7 @@ import { MxLookup } from '../outbound/mx-lookup.js';
 import type { MxOptions } from '../outbound/mx-lookup.js';
 import { addressOfLiteral } from '../outbound/pure/mail-exchangers.js';
 import type { HostsWay, MailHost, MailWay } from '../outbound/pure/mail-exchangers.js';
+import { areProved } from '../outbound/pure/host-tlsa.js';
 import { judgedHost } from '../outbound/pure/public-address.js';
 import { isIpv6, waysTo } from '../outbound/pure/source-choice.js';
 import type { MailSource } from '../outbound/pure/source-choice.js';
@@ -253,8 +254,10 @@ async function askHost(
   const host = { preference, host: name, port, ...found, ...failed };
   if (!isJudged) return { host, isBound: false, isFree: true };
   if (!isAuthentic) return { host: { ...host, dane: UNSIGNED_MX }, isBound: false, isFree: true };
-  if (host.addresses.length === 0) return { host, isBound: false, isFree: false };
+  const hasNone = host.addresses.length === 0;
+  if (hasNone && (isIpv6Only || !areProved(answers))) return { host, isBound: false, isFree: false };
   const { text: dane, isFailed, ...tlsa } = await daneOf(name, port, answers, lookup);
+  if (hasNone) return { host, ...tlsa };
   if (isFailed) return { host: { ...host, addresses: [], dane, dane_failed: true }, ...tlsa };
   return { host: { ...host, dane }, ...tlsa };
 }

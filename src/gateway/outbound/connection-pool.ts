@@ -30,8 +30,8 @@
  *   its life: records that change meanwhile count 300 s later at most.
  * - Where the domains enforce a policy (MTA-STS), TLS must be had with hosts of the DNS, and be right by it;
  *   who waited when it was not has its policy fetched anew.
- * - Where TLSA records or a policy ask for TLS, a fallback of the route must have it too, and gets no mail
- *   while a host of the DNS failed by its TLS (site-hosts.ts).
+ * - Where TLSA records or a policy ask for TLS, a fallback of the route must have it too, unless it is on
+ *   this machine, and gets no mail while a host of the DNS failed by its TLS (site-hosts.ts).
  * - Where all connections that may be open to all hosts are, and somebody's mail waits for one, no idle one
  *   is kept anywhere.
  * - A delivery that met a kept connection just closed by the peer is repeated once at once on a fresh one;
@@ -454,9 +454,11 @@ export class ConnectionPool implements PeerEvents, LaneHome {
     this.#ports.badAddresses.forget(addressName(host, tried), host.port);
     host.isProven = true;
     host.metMs = this.#nowMs;
-    if (host.failures === 0) return;
-    const fields = { relay, ...sourceField(peer), failures: host.failures };
-    this.#ports.log.info('nexthop', 'next hop answers again', fields);
+    if (host.failures > 0) {
+      const fields = { relay, ...sourceField(peer), failures: host.failures };
+      this.#ports.log.info('nexthop', 'next hop answers again', fields);
+    }
+    // What failed while it was put off counts as no failure, but was noted and told.
     this.#hosts.noteAnswer(host);
   }
 
@@ -797,12 +799,12 @@ export class ConnectionPool implements PeerEvents, LaneHome {
   }
 
   /** Of several hosts each shows a certificate of its own. */
-  #routeTls({ name, isByMx }: SiteHost): NextHopTls | undefined {
+  #routeTls({ name, isByMx, isHere }: SiteHost): NextHopTls | undefined {
     const { tls, isBySts } = this.#site;
     if (tls === undefined) return undefined;
     if (isBySts && isByMx) return raisedBySts(tls, name);
     const terms = tls.terms.serverName !== '' ? tls.terms : { ...tls.terms, serverName: name };
-    const mustHave = !isByMx && tls.level === 'may' && this.#hosts.isBound;
+    const mustHave = !isByMx && !isHere && tls.level === 'may' && this.#hosts.isBound;
     return { ...tls, terms, level: mustHave ? 'encrypt' : tls.level };
   }
 

@@ -22,9 +22,9 @@
  * names is resolved as the system does; one that it gives the address of comes here only where there are
  * sources.
  *
- * TLSA records are asked for where the way to the host is authentic, before it is connected to
- * (pure/host-tlsa.ts). A host that the policy of the domain does not name must have some
- * (pure/sts-policy.ts).
+ * TLSA records are asked for where the way to the host is authentic, before it is connected to, and where it
+ * has no address to connect to by proof: who has none of both binds nobody (pure/host-tlsa.ts). A host that the
+ * policy of the domain does not name must have some (pure/sts-policy.ts).
  *
  * By MX at most ADDRESSES_MAX are tried (RFC 5321 5.1), of a host that the route names NAMED_MAX, last those
  * that have failed within the hour (connection-pool.ts): each for its part of the time that the session gives
@@ -38,6 +38,7 @@ import type { DnsAnswer } from '../../platform/resolver.js';
 import type { ConnectionAccount } from './connection-account.js';
 import type { MxLookup } from './mx-lookup.js';
 import { inTurns } from './pure/address-turns.js';
+import { areProved } from './pure/host-tlsa.js';
 import type { HostTlsa } from './pure/host-tlsa.js';
 import { judgedHost } from './pure/public-address.js';
 import type { MailSource, Way } from './pure/source-choice.js';
@@ -61,8 +62,10 @@ export interface DialPorts {
 
 /** Who wants the connection. */
 export interface DialHandlers extends ConnectionHandlers {
-  /** Before each address, with what the DNS says of TLS with the host. */
-  onTrying(way: Way, tlsa: HostTlsa | undefined): void;
+  /** What the DNS says of TLS with the host, once that is known: before the first address, if there is one. */
+  onJudged(tlsa: HostTlsa | undefined): void;
+  /** Before each address. */
+  onTrying(way: Way): void;
   /** The address was not reached for: its source can't be used. */
   onSourceless(): void;
   /** Right before onOpen: what to write to from now on. */
@@ -121,7 +124,6 @@ export class Dial implements Connection {
   /** Counted in the account, until the attempt is over. */
   #taken = '';
   #attempt: Attempt | undefined;
-  #tlsa: HostTlsa | undefined;
   /** Until it is known where to connect to. */
   #isResolving = true;
   /** By MX: the DNS did not answer about all its addresses. */
@@ -180,9 +182,9 @@ export class Dial implements Connection {
       this.#whys.push(...whys);
       this.#isUntold = isUntold;
       if (isUnasked) this.#leaveToOthers();
-      else if (found.length === 0) this.#giveUp();
-      else if (this.#terms.asksTlsa) this.#askTlsa(found, answers);
-      else this.#start(found);
+      else if (!this.#terms.asksTlsa) this.#start(found);
+      else if (found.length > 0 || (!isIpv6Only && areProved(answers))) this.#askTlsa(found, answers);
+      else this.#giveUp();
     });
   }
 
@@ -195,8 +197,7 @@ export class Dial implements Connection {
       }
       const isBound = verdict !== undefined && usableRecords(verdict.found.records).length > 0;
       if (isUnnamed && !isBound) return this.#forbid(UNNAMED, false);
-      this.#tlsa = verdict?.found;
-      this.#start(addresses);
+      this.#start(addresses, verdict?.found);
     });
   }
 
@@ -210,8 +211,9 @@ export class Dial implements Connection {
     this.#handlers.onForbidden(why, isTlsaUntold);
   }
 
-  #start(addresses: readonly string[]): void {
+  #start(addresses: readonly string[], tlsa?: HostTlsa): void {
     this.#isResolving = false;
+    this.#handlers.onJudged(tlsa);
     const { isByMx } = this.#to;
     const { site, sources: allowed } = this.#terms;
     const { ways, whys } = this.#ports.sources.waysTo(addresses, { site, isByMx }, allowed);
@@ -229,7 +231,7 @@ export class Dial implements Connection {
       return this.#tryNext();
     }
     if (this.#to.isByMx) this.#taken = address;
-    this.#handlers.onTrying(way, this.#tlsa);
+    this.#handlers.onTrying(way);
     const partMs = (this.#untilMs - this.#ports.clock.nowMs()) / (this.#ways.length + 1);
     const withinMs = this.#ways.length > 0 ? Math.max(1, Math.min(TRY_MS, partMs)) : 0;
     this.#tried++;

@@ -145,10 +145,12 @@ export class Peer implements SessionEvents {
   dialled(routeTls: NextHopTls | undefined, domain: string): DialHandlers {
     const { session, host } = this;
     return {
-      onTrying: ({ address, from }, tlsa) => {
-        if (this.tried !== '') this.#events.onAddressFailed(this);
+      onJudged: (tlsa) => {
         host.isBound = tlsa !== undefined || routeTls?.terms.isBySts === true;
         if (tlsa !== undefined) this.#options.tls = raisedByTlsa(routeTls, tlsa, domain);
+      },
+      onTrying: ({ address, from }) => {
+        if (this.tried !== '') this.#events.onAddressFailed(this);
         this.tried = address;
         this.source = from?.address ?? '';
       },
@@ -164,7 +166,8 @@ export class Peer implements SessionEvents {
       },
       onForbidden: (reason, isTlsaUntold) => {
         this.#isTlsaUntold = isTlsaUntold;
-        host.isBound ||= isTlsaUntold;
+        // Else the policy does not name it, and it has no records: whoever it is, it speaks for nobody.
+        host.isBound = isTlsaUntold;
         session.forbid(Trouble.TLS_FAILED, reason);
       },
       onNoSource: (reason) => {

@@ -17,11 +17,13 @@
  * The most preferred one that may be tried is; of equals any, by chance (RFC 5321 5.1). So a host that stays
  * away costs one connection a minute, and mail goes to the next.
  *
- * Behind hosts by MX may stand those that the route names, its fallback. Where TLSA records or a policy ask
- * for TLS with a host by MX, in doubt too, no mail goes to these in clear, and none at all while such a host
- * failed by its TLS: else whoever sits between us and the host could have the mail in clear (RFC 7672 2.2,
- * RFC 8461 5).
+ * Behind hosts by MX may stand those that the route names, its fallback: none of these is used while a host
+ * by MX is only put off, as its address is full or the DNS had no room to ask. Where TLSA records or a policy
+ * ask for TLS with a host by MX, in doubt too, no mail goes to these in clear, unless they are on this
+ * machine, and none at all while such a host failed by its TLS: else whoever sits between us and the host
+ * could have the mail in clear (RFC 7672 2.2, RFC 8461 5).
  */
+import { isLoopback } from '../../platform/node/own-host.js';
 import type { PasswordFound, Random } from '../../platform/ports.js';
 import { FAILED } from '../queue/types.js';
 import type { RecipientResult } from '../queue/types.js';
@@ -44,6 +46,8 @@ export class SiteHost {
   readonly isByMx: boolean;
   /** The policy of the domain does not name it: only TLSA records let it be connected to. */
   readonly isUnnamed: boolean;
+  /** A host of the route on this machine: nobody stands between. */
+  readonly isHere: boolean;
   /** TLSA records of it, or the policy of its domains, ask for TLS with it; in doubt they do. */
   isBound = false;
   /** It had not the TLS that they ask for, when it failed last. */
@@ -85,6 +89,7 @@ export class SiteHost {
     this.preference = preference;
     this.isByMx = isByMx;
     this.isUnnamed = isUnnamed;
+    this.isHere = !isByMx && isLoopback(name);
   }
 }
 
@@ -130,16 +135,20 @@ export class SiteHosts {
     let equals = 0;
     /** One that may be good is being asked who we are, or met: none behind it is used meanwhile. */
     let askedPreference = Infinity;
+    let isAnyPutOff = false;
     for (const host of this.#open) {
       const isUnmet = host.isByMx && host.connecting >= UNMET_MAX && nowMs - host.metMs >= MET_MS;
       const isProbed = isUnmet || (host.connecting > 0 && (host.failures > 0 || !host.isProven));
       if (isProbed && host.failures === 0) askedPreference = Math.min(askedPreference, host.preference);
-      const isFree = nowMs >= host.notBeforeMs && !isProbed;
+      const isOver = nowMs >= host.notBeforeMs;
+      if (host.isByMx && host.failures === 0 && !isOver) isAnyPutOff = true;
+      const isFree = isOver && !isProbed;
       if (!isFree || (best !== undefined && host.preference > best.preference)) continue;
       equals = best !== undefined && host.preference === best.preference ? equals + 1 : 1;
       if (equals === 1 || this.#random() * equals < 1) best = host;
     }
-    return best !== undefined && best.preference > askedPreference ? undefined : best;
+    if (best === undefined || best.preference > askedPreference) return undefined;
+    return isAnyPutOff && !best.isByMx ? undefined : best;
   }
 
   /**
@@ -152,7 +161,7 @@ export class SiteHosts {
   ): boolean {
     host.lastWhy = why;
     host.isRefusing = why.status === FAILED;
-    const isTlsWrong = host.isBound && isTlsTrouble(why);
+    const isTlsWrong = (host.isBound || this.#areNoneNamed) && isTlsTrouble(why);
     const isNoted = nowMs < host.notBeforeMs;
     this.#noteTls(host, isTlsWrong || (isNoted && host.isTlsWrong));
     if (isNoted) return false;
@@ -228,6 +237,12 @@ export class SiteHosts {
     this.#open = isAnyWrong ? this.#hosts.filter(({ isByMx }) => isByMx) : this.#hosts;
   }
 
+  /** The policy names none by MX. */
+  get #areNoneNamed(): boolean {
+    return this.#hosts.some(({ isUnnamed }) => isUnnamed)
+      && this.#hosts.every(({ isByMx, isUnnamed }) => isUnnamed || !isByMx);
+  }
+
   /** Of any of them TLS is asked for. */
   get isBound(): boolean {
     return this.#hosts.some(({ isBound }) => isBound);
@@ -235,7 +250,7 @@ export class SiteHosts {
 
   /** Over a connection that is ready. */
   mayTake(host: SiteHost, isSecure: boolean): boolean {
-    return host.isByMx || (this.#open.includes(host) && (isSecure || !this.isBound));
+    return host.isByMx || (this.#open.includes(host) && (isSecure || host.isHere || !this.isBound));
   }
 
   /** The one that will be tried first, if none answers; undefined while one does, as far as is known. */

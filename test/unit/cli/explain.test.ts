@@ -82,7 +82,7 @@ async function explain(t: TestContext, to: string | Explained, ...more: readonly
         { domain: 'ours.example', via: ['smtps://localhost', 'smtps://two.ours.example'] },
         { name: 'typo', via: ['smtp://smrthost.example:25', 'smtp://mailhub.example:25'] },
         { name: 'both', via: 'smtp://dual.hosts:25' },
-        { name: 'backed', via: 'mx', fallback: 'smtp://127.0.0.9:25' },
+        { name: 'backed', via: 'mx', fallback: ['smtp://192.0.2.9:25', 'smtp://127.0.0.9:25'] },
         { name: 'late', via: ['smtp://mailhub.example:25', 'smtp://smarthost.late:25'] },
         { domain: '*', via: 'mx', ...(route === undefined ? {} : { sources: route }) },
         ...(feedback === undefined ? [] : [{ name: 'news', via: 'mx', verp: { domain: 'bounces.example', secret_file: 'own.secret', returned: 'forward' } }]),
@@ -213,8 +213,9 @@ describe('explain', () => {
       assert.deepEqual(told.out.filter((line) => /^(NO WAY|mta-sts)/.test(line)), lines);
       assert.equal(hosts.at(-1), `host      1 b.other.example:25  ${what === 'is none' ? '127.0.0.1' : 'the MTA-STS policy of the domain does not name it'}`);
       const backed = await explain(t, { recipient: 'backed/sts.example', https });
-      const terms = 'over TLS alone, and not while a host fails by its TLSA records or the policy';
-      const shown = { 'names a host': [`host      fallback 127.0.0.9:25  127.0.0.1; ${terms}`], 'names none': [], 'is none': ['host      fallback 127.0.0.9:25  127.0.0.1'] };
+      const terms = 'not while a host fails by its TLSA records or the policy';
+      const [there, here] = ['192.0.2.9:25  it has no address', '127.0.0.9:25  127.0.0.1'].map((host) => `host      fallback ${host}`);
+      const shown = { 'names a host': [`${there}; over TLS alone, and ${terms}`, `${here}; ${terms}`], 'names none': [], 'is none': [there, here] };
       assert.deepEqual(backed.out.filter((line) => line.includes('fallback')), shown[what]);
     });
   }

@@ -11,6 +11,7 @@
  * | TLSA: authentic records, one of them usable      | TLS, judged by them alone, whatever level it has    |
  * | TLSA: authentic records, none usable             | TLS, never in clear; with `verify` judged by CAs    |
  * | TLSA: none, or not authentic                     | as the route says                                   |
+ * | no address, by proof                             | as the route says: it binds nobody                  |
  * | TLSA: no answer, or a bogus one                  | not connected to: deferred (2.1.2), 4.7.5           |
  *
  * A host that is an alias has its records under the name that it leads to, or else under its own; under its
@@ -48,6 +49,11 @@ export function tlsaBases(host: string, answers: AddressAnswers): readonly strin
   if (found.length === 0 || !found.every(({ isAuthentic }) => isAuthentic)) return [];
   const target = found.find(({ aliasOf }) => aliasOf !== undefined)?.aliasOf;
   return target === undefined ? [host] : [target, host];
+}
+
+/** What is said of its addresses, or that it has none, nobody who stands between has made up. */
+export function areProved(answers: AddressAnswers): boolean {
+  return answers.every((answer) => answer.kind !== 'failed' && answer.isAuthentic);
 }
 
 /** Whether the alias itself may be authentic though what it leads to is not. */

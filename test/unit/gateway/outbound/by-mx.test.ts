@@ -377,6 +377,23 @@ describe('mail by MX', () => {
     assert.deepEqual(accepted(it), { '127.0.0.1': 0, '127.0.0.2': 1 });
   });
 
+  test('waits for its host, though there is a fallback, while as many connections lead to the address of that as may', async (t) => {
+    const it = await stage(t, ['127.0.0.1', '127.0.0.2'], { connectionsPerAddressMax: 1 });
+    const [host, fallback] = [it.hosts.get('127.0.0.1'), it.hosts.get('127.0.0.2')];
+    assert.ok(host !== undefined && fallback !== undefined);
+    host.answer = (verb, connection) => (verb === 'DOT' && connection === 1 ? '' : undefined);
+    const others = [{ host: '127.0.0.2', port: it.port, preference: 65_536 }];
+    for (const domain of ['one.example', 'two.example']) it.zone.set(`MX ${domain}`, mx([10, `mx.${domain}`])).set(`A mx.${domain}`, a('127.0.0.1'));
+    it.send('one.example', 1, { others });
+    await until(() => host.verbs.includes('DATA'), 'it holds the first');
+    it.send('two.example', 2, { others });
+    await until(() => it.dispatcher.nextHops().some(({ fullBy }) => fullBy !== undefined), 'there is no room');
+    host.sockets[0]?.write('250 2.0.0 taken\r\n');
+    const ended = await it.ended(2);
+    assert.deepEqual(ended.map(([, code, , relay]) => [code, relay]), ['one', 'two'].map((name) => ['2.0.0', `mx.${name}.example[127.0.0.1]:${it.port}`]));
+    assert.deepEqual([fallback.connections, host.openMost], [0, 1]);
+  });
+
   test('goes to a backup only where it is not one itself', async (t) => {
     const it = await stage(t, ['127.0.0.1']);
     it.zone.set('MX backed.example', mx([10, 'main.backed.example'], [20, 'gw.test'], [30, 'last.backed.example']));

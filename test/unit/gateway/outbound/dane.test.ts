@@ -18,7 +18,7 @@ import { TlsHop, makeCertificates } from '../../../process/tls-hop.js';
 import type { CertificateFiles, TlsHopOptions } from '../../../process/tls-hop.js';
 import { NameServer } from '../../platform/node/dns/name-server.js';
 import type { Scripted } from '../../platform/node/dns/name-server.js';
-import { MemoryQueue, MemorySource, dispatcherFor, toldTo } from './memory-source.js';
+import { MemoryQueue, MemorySource, dispatcherFor, elsewhere, toldTo } from './memory-source.js';
 import { ScriptedServer } from './scripted-server.js';
 
 const certificates = makeCertificates();
@@ -65,7 +65,7 @@ interface World {
   send(domain?: string, level?: TlsLevel | 'none', caFile?: string): Promise<readonly [code: string, text: string, verified: string]>;
 }
 
-async function world(t: TestContext, options: TlsHopOptions, more: Partial<DispatcherOptions> = {}): Promise<World> {
+async function world(t: TestContext, options: TlsHopOptions, more: Partial<DispatcherOptions> = {}, limits: Partial<DispatcherOptions['mx']> = {}): Promise<World> {
   const zone = new Map<string, Scripted>();
   const names = await NameServer.start(t, (question) => {
     const said = zone.get(question);
@@ -78,7 +78,7 @@ async function world(t: TestContext, options: TlsHopOptions, more: Partial<Dispa
   const clock = { nowMs: () => performance.now(), wallMs: () => Date.now() };
   const resolver = new DnsClient({ resolvers: [names.resolver], trustsAd: false }, clock);
   const source = new MemorySource();
-  const mxOptions = { ownNames: ['gw.test'], allowsPrivate: true, usesIpv6: false, usesMtaSts: false, connectionsMax: 20, connectionsPerAddressMax: 100 };
+  const mxOptions = { ownNames: ['gw.test'], allowsPrivate: true, usesIpv6: false, usesMtaSts: false, connectionsMax: 20, connectionsPerAddressMax: 100, ...limits };
   const log: string[] = [];
   const dispatcher = dispatcherFor(source, { ...OUTBOUND_DEFAULTS, backoffFirstMs: 100, mx: mxOptions, ...more }, () => true, resolver, Math.random, toldTo(log));
   t.after(async () => {
@@ -275,12 +275,51 @@ describe('a host with TLSA records', () => {
         const on = await world(t, { certificate });
         on.zone.set(on.tlsaOf(HOST), records).set(`A ${HOST}`, address);
         const fallback = isInTls ? undefined : await fallbackOf(t, on);
-        if (isInTls) on.others.push({ host: '127.0.0.1', port: on.port, preference: 65_536 });
+        if (isInTls) on.others.push({ host: elsewhere(1), port: on.port, preference: 65_536 });
         const [code, text, verified] = await on.send();
         if (fallback === undefined) assert.deepEqual([code, verified], ['2.0.0', 'no'], text);
         else assert.deepEqual([code, fallback.accepted.length], had === 'TLS' ? ['4.7.4', 0] : ['2.0.0', 1], text);
       }
     }
+  });
+
+  test('binds no fallback where it is no host, by proof, or has but addresses that are not connected to, and no records', needsTls, async (t) => {
+    const certificate = issue();
+    const proved = { rcode: 3, flags: AD };
+    for (const [address, records, code] of [
+      [proved, signed(), '2.0.0'], [signed(), signed(), '2.0.0'], [signed(a('127.0.0.1')), signed(), '2.0.0'],
+      [{ rcode: 3, flags: 0 }, signed(), '4.7.4'], [signed(a('127.0.0.1')), signed(tlsa('3 1 1', certificate)), '4.7.4'], [signed(a('127.0.0.1')), { rcode: 2 }, '4.7.5'],
+    ] as const) {
+      const on = await world(t, { certificate }, {}, { allowsPrivate: false });
+      on.zone.set(`A ${HOST}`, address).set(on.tlsaOf(HOST), records);
+      const fallback = await fallbackOf(t, on);
+      const [said, text] = await on.send();
+      assert.deepEqual([said, fallback.accepted.length, on.hop.connections], [code, code === '2.0.0' ? 1 : 0, 0], text);
+    }
+  });
+
+  test('in doubt asks for no TLS with a fallback on this machine, which gets nothing while it fails by them all the same', needsTls, async (t) => {
+    for (const [address, code, taken] of [[{ rcode: 2 }, '2.0.0', 1], [signed(a('127.0.0.1')), '4.7.4', 0]] as const) {
+      const on = await world(t, { offersStartTls: false });
+      const fallback = await fallbackOf(t, on, '127.0.0.2');
+      on.zone.set(`A ${HOST}`, address).set(on.tlsaOf(HOST), signed(tlsa('3 1 1', issue())));
+      const [said, text, verified] = await on.send();
+      assert.deepEqual([said, verified, fallback.accepted.length, fallback.connections], [code, 'clear', taken, taken], text);
+    }
+  });
+
+  test('that failed by them only while its address had no room for another connection is forgiven when it answers: what fails later is told', needsTls, async (t) => {
+    const certificate = issue();
+    const on = await world(t, { handshake: 'reset', certificate }, { messagesPerConnectionMax: 1 }, { connectionsPerAddressMax: 1 });
+    on.zone.set(on.tlsaOf(HOST), signed(tlsa('3 1 1', certificate)));
+    const both = Promise.all([on.send(), on.send()]);
+    await until(async () => Promise.resolve(on.source.daneFailures === 1));
+    on.hop.options = { certificate };
+    await both;
+    await until(async () => Promise.resolve(on.hop.taken.length === 2));
+    on.hop.options = { handshake: 'reset', certificate };
+    assert.equal((await on.send())[0], '4.7.5');
+    assert.equal(on.log.filter((line) => line.startsWith('tls ')).length, 2, on.log.join('\n'));
   });
 
   test('leaves no connection to the fallback in use from when it fails by them', needsTls, async (t) => {
@@ -411,11 +450,11 @@ describe('a host with TLSA records', () => {
 });
 
 /** Takes mail in clear, behind all hosts of the DNS. */
-async function fallbackOf(t: TestContext, { others, port }: World): Promise<ScriptedServer> {
+async function fallbackOf(t: TestContext, { others, port }: World, host = elsewhere(2)): Promise<ScriptedServer> {
   const server = new ScriptedServer();
   await server.listen('127.0.0.2', port);
   t.after(() => { server.close(); });
-  others.push({ host: '127.0.0.2', port, preference: 65_536 });
+  others.push({ host, port, preference: 65_536 });
   return server;
 }
 

@@ -21,7 +21,7 @@ test('a host that is not needed any more is not connected to, whenever its name 
   const closed: string[] = [];
   const clock = { nowMs: () => 0, wallMs: () => 0 };
   const dial = new Dial({ name: '127.0.0.1', port: 25, isUnnamed: false, isByMx: true }, { asksTlsa: false, site: 'x', sources: undefined, withinMs: 1000, inOrder }, { transport, lookup, sources, connections: ANY, random: () => 0.5, clock }, {
-    onTrying: () => undefined, onSourceless: () => undefined, onOpened: () => assert.fail('nothing is open'), onOpen: () => undefined, onData: () => undefined, onDrain: () => undefined,
+    onJudged: () => undefined, onTrying: () => undefined, onSourceless: () => undefined, onOpened: () => assert.fail('nothing is open'), onOpen: () => undefined, onData: () => undefined, onDrain: () => undefined,
     onForbidden: () => undefined, onNoSource: () => undefined, onNoRoom: () => undefined, onClose: (reason) => { closed.push(reason); },
   });
   dial.destroy();
@@ -47,7 +47,7 @@ test('each of five silent addresses is tried within the time for all of them', {
   const dial = new Dial({ name: 'mx.example', port: 25, isUnnamed: false, isByMx: true }, { asksTlsa: false, site: 'x', sources: undefined, withinMs: 500, inOrder }, {
     transport, lookup: new MxLookup(limits, resolver as Resolver), sources: new Sources([], { resolver: resolver as Resolver, log: silent }), connections: ANY, random: () => 0.5, clock,
   }, {
-    onTrying: () => undefined, onSourceless: () => undefined, onOpened: () => assert.fail('nothing is open'), onOpen: () => undefined, onData: () => undefined, onDrain: () => undefined,
+    onJudged: () => undefined, onTrying: () => undefined, onSourceless: () => undefined, onOpened: () => assert.fail('nothing is open'), onOpen: () => undefined, onData: () => undefined, onDrain: () => undefined,
     onForbidden: () => undefined, onNoSource: () => undefined, onNoRoom: () => undefined, onClose: () => undefined,
   });
   assert.equal(dial.isResolving, true);
@@ -76,7 +76,7 @@ for (const [what, wasAsked, end] of [['are waited for until it is not needed any
     const dial = new Dial({ name: 'silent.test', port: 25, isUnnamed: false, isByMx: false }, { asksTlsa: false, site: 'x', sources: undefined, withinMs: 1000, inOrder }, {
       transport, lookup: new MxLookup(limits, resolver), sources: new Sources([], { resolver, log: silent }), connections: ANY, random: () => 0.5, clock: { nowMs: () => 0, wallMs: () => 0 },
     }, {
-      onTrying: () => undefined, onSourceless: () => undefined, onOpened: () => assert.fail('nothing is open'), onOpen: () => undefined, onData: () => undefined, onDrain: () => undefined,
+      onJudged: () => undefined, onTrying: () => undefined, onSourceless: () => undefined, onOpened: () => assert.fail('nothing is open'), onOpen: () => undefined, onData: () => undefined, onDrain: () => undefined,
       onForbidden: () => undefined, onNoSource: () => undefined, onNoRoom: () => { log.push('no room'); }, onClose: (reason) => { log.push(reason); },
     });
     for (let turns = 0; turns < 3; turns++) await turn();

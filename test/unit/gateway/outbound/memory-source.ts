@@ -8,7 +8,7 @@ import type { AttemptResult } from '../../../../src/gateway/outbound/lane.js';
 import { ClientTransport } from '../../../../src/platform/node/client-transport.js';
 import { PasswordFiles } from '../../../../src/platform/node/password-files.js';
 import type { EventLog, Random } from '../../../../src/platform/ports.js';
-import type { Resolver } from '../../../../src/platform/resolver.js';
+import type { HostAddresses, Resolver } from '../../../../src/platform/resolver.js';
 import type { MailTransport } from '../../../../src/platform/transport.js';
 import type { TlsWatch } from '../../../../src/gateway/outbound/tls-reports/tls-tally.js';
 import type { PolicySource } from '../../../../src/gateway/outbound/sts/sts-policies.js';
@@ -87,7 +87,22 @@ export function toldTo(told: string[]): EventLog {
 
 const NO_RESOLVER: Resolver = { ask: () => { assert.fail('no name is asked for'); } };
 
-export function dispatcherFor(source: MemorySource, more: Partial<DispatcherOptions> = {}, mayDot: (delivery: Delivery) => boolean = () => true, resolver: Resolver = NO_RESOLVER, random: Random = () => 0.5, log: EventLog = SILENT, policies?: PolicySource, tlsWatch?: TlsWatch, ca?: string, transport: MailTransport = new ClientTransport({ readBufferBytes: 8 * 1024, ...(ca === undefined ? {} : { ca }) })): Dispatcher {
+/** A host elsewhere, as its route names it; it is at 127.0.0.AT. */
+export function elsewhere(at: number): string {
+  return `at-${String(at)}.elsewhere.test`;
+}
+
+/** The system knows those. */
+class NamingTransport extends ClientTransport {
+  override addresses(host: string, done: (found: HostAddresses) => void): () => boolean {
+    const at = /^at-(\d+)\.elsewhere\.test$/.exec(host)?.[1];
+    if (at === undefined) return super.addresses(host, done);
+    done({ addresses: [`127.0.0.${at}`], why: '', isFailed: false });
+    return () => true;
+  }
+}
+
+export function dispatcherFor(source: MemorySource, more: Partial<DispatcherOptions> = {}, mayDot: (delivery: Delivery) => boolean = () => true, resolver: Resolver = NO_RESOLVER, random: Random = () => 0.5, log: EventLog = SILENT, policies?: PolicySource, tlsWatch?: TlsWatch, ca?: string, transport: MailTransport = new NamingTransport({ readBufferBytes: 8 * 1024, ...(ca === undefined ? {} : { ca }) })): Dispatcher {
   const dispatcher = new Dispatcher(
     { ...OUTBOUND_DEFAULTS, heloName: 'gw.test', ...more },
     {

@@ -30,6 +30,26 @@ test('a host turns mail away when that is noted of it: not while it is put off f
   assert.deepEqual([hosts.noteTurnedAway(host, away, 1500, 1), host.isTurningAway, host.failures], [true, true, 1]);
 });
 
+test('no fallback is used while a host by MX is only put off: another host is, and the fallback where it failed before', () => {
+  const [first, second] = [new SiteHost('a.example', 25, 10, true), new SiteHost('b.example', 25, 20, true)];
+  const fallback = new SiteHost('smart.example', 25, 65_536, false);
+  const away = { status: DEFERRED, code: 0, enhanced: '4.4.1', text: 'refused' } as const;
+  for (const fullAddress of ['192.0.2.1', '']) {
+    const hosts = new SiteHosts([first, second, fallback], BACKOFF, () => 0.5);
+    hosts.noteAnswer(second);
+    hosts.hasten();
+    hosts.putOff(first, fullAddress, 1000);
+    assert.equal(hosts.next(1100), second);
+    hosts.noteFailure(second, away, 1100, 1, undefined);
+    assert.deepEqual([hosts.next(1200), hosts.next(1500)], [undefined, first]);
+    hosts.noteFailure(first, away, 1500, 1, undefined);
+    hosts.putOff(first, fullAddress, 1600);
+    assert.equal(hosts.next(1700), fallback);
+    hosts.noteAnswer(first);
+    assert.equal(hosts.next(1800), undefined, 'it answers');
+  }
+});
+
 test('a fallback is none while a host by MX that must have TLS failed by it: until it answers, or fails otherwise', () => {
   const bound = new SiteHost('mx.example', 25, 10, true);
   const fallback = new SiteHost('smart.example', 25, 65_536, false);

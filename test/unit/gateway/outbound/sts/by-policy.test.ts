@@ -21,7 +21,7 @@ import { verifiedText } from '../../../../../src/platform/transport.js';
 import { TlsHop, makeCertificates } from '../../../../process/tls-hop.js';
 import type { CertificateFiles, TlsHopOptions } from '../../../../process/tls-hop.js';
 import { NameServer } from '../../../platform/node/dns/name-server.js';
-import { MemoryQueue, MemorySource, dispatcherFor, toldTo } from '../memory-source.js';
+import { MemoryQueue, MemorySource, dispatcherFor, elsewhere, toldTo } from '../memory-source.js';
 import { ScriptedServer } from '../scripted-server.js';
 import { PolicyServer, policyText } from './policy-server.js';
 
@@ -220,7 +220,7 @@ describe('mail to a domain that enforces a policy', () => {
       const fallback = new ScriptedServer();
       await fallback.listen('127.0.0.2', on.port);
       t.after(() => { fallback.close(); });
-      on.others.push({ host: '127.0.0.2', port: on.port, preference: 65_536 });
+      on.others.push({ host: elsewhere(2), port: on.port, preference: 65_536 });
       on.domain('sts.example', [MX], policyText('enforce', [MX]));
       on.domain('names.example', [MX], policyText('enforce', ['other.example']));
       for (let i = 0; i < 2; i++) assert.equal((await on.send('sts.example')).slice(0, 5), code);
@@ -229,8 +229,23 @@ describe('mail to a domain that enforces a policy', () => {
       assert.equal(fallback.connections, 0);
       on.domain('away.example', ['mx.away.example'], policyText('enforce', ['mx.away.example']));
       on.zone.set('A mx.away.example', [{ type: 'A', name: 'mx.away.example', ttl: 0, data: '127.0.0.9' }]);
-      assert.match(await on.send('away.example'), /^4\.7\.4 none 127\.0\.0\.2.* offers no STARTTLS, /);
+      assert.match(await on.send('away.example'), /^4\.7\.4 none at-2\.elsewhere\.test.* offers no STARTTLS, /);
       assert.deepEqual([fallback.accepted.length, fallback.connections], [0, 1]);
+    }
+  });
+
+  test('goes to the fallback of its route while the host that the policy names is away, whatever others the domain has: not where it names none', needsTls, async (t) => {
+    for (const [named, code, taken] of [['mx.away.example', '2.0.0', 1], ['mx.none.example', '4.7.5', 0]] as const) {
+      const on = await world(t, {});
+      const fallback = new ScriptedServer();
+      await fallback.listen('127.0.0.2', on.port);
+      t.after(() => { fallback.close(); });
+      on.others.push({ host: '127.0.0.2', port: on.port, preference: 65_536 });
+      on.domain('away.example', ['mx.away.example', 'b.other.example'], policyText('enforce', [named]));
+      on.zone.set('A mx.away.example', [{ type: 'A', name: 'mx.away.example', ttl: 0, data: '127.0.0.9' }]);
+      on.signed.add('MX away.example');
+      const said = await on.send('away.example');
+      assert.deepEqual([said.slice(0, 5), fallback.accepted.length, on.hop.connections], [code, taken, 0], said);
     }
   });
 
