@@ -23,8 +23,8 @@
  * sources.
  *
  * TLSA records are asked for where the way to the host is authentic, before it is connected to, and where it
- * has no address to connect to by proof: who has none of both binds nobody (pure/host-tlsa.ts). A host that the
- * policy of the domain does not name must have some (pure/sts-policy.ts).
+ * has no address to connect to by proof: who has none of both binds nobody (pure/host-tlsa.ts). A host that
+ * the policy of the domain does not name must have some (pure/sts-policy.ts).
  *
  * By MX at most ADDRESSES_MAX are tried (RFC 5321 5.1), of a host that the route names NAMED_MAX, last those
  * that have failed within the hour (connection-pool.ts): each for its part of the time that the session gives
@@ -62,7 +62,7 @@ export interface DialPorts {
 
 /** Who wants the connection. */
 export interface DialHandlers extends ConnectionHandlers {
-  /** What the DNS says of TLS with the host, once that is known: before the first address, if there is one. */
+  /** What the DNS says of TLS with the host, once that is known: before the first address, if any. */
   onJudged(tlsa: HostTlsa | undefined): void;
   /** Before each address. */
   onTrying(way: Way): void;
