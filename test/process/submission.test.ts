@@ -67,7 +67,7 @@ test('a user made by twinpost submits; one that is added later does, too', needs
     assert.match(metrics, /^twinpost_stale_files\{file="users"\} 0$/m);
     appendFileSync(usersFile, 'nonsense\n');
     await until('the log refuses the file', () => /"event":"users",[^\n]*"msg":"the new file of users can't be used/.test(cluster.gateway.log()), BOUND_MS, cluster.gateway);
-    assert.deepEqual((await cluster.status()).reception?.stale_files, ['users']);
+    await until('status says so', async () => (await cluster.status()).reception?.stale_files.join() === 'users', BOUND_MS, cluster.gateway);
     await renewed(cluster.gateway);
   } finally {
     await cluster.stop();
