@@ -65,6 +65,8 @@ class Chaos {
   private releaseHeld(): void {
     const { world } = this;
     world.until(() => world.isWhole);
+    // Reports that were under way are begun, or held, at the next ticks.
+    world.run(100);
     const core = coreOf(world);
     for (const letter of world.letters.all) {
       const isHeld = [...letter.groups.keys()].some((name) => stateOf(core, name, letter) === EntryState.HELD);
