@@ -99,7 +99,11 @@ describe('orders for many messages', { timeout: 360_000 }, () => {
   });
 
   test('reach the mail of a gateway that dies before it has begun, when another takes that over', async (t) => {
-    const cluster = await startCluster({ gateways: 2, stores: 3, group: true, domains: ['a.example'] });
+    // Nothing of it is taken over before the order is left in the register, on a slow machine either.
+    const lease = '40s';
+    const cluster = await startCluster({
+      gateways: 2, stores: 3, group: true, domains: ['a.example'], store: { lease }, gateway: { mirror: { lease } },
+    });
     t.after(() => cluster.stop());
     await cluster.sink.kill();
     for (const { smtpPort } of cluster.gateways) await runSend({ host: HOST, port: smtpPort, count: 100, connections: 5, domains: ['a.example'] });
@@ -114,7 +118,7 @@ describe('orders for many messages', { timeout: 360_000 }, () => {
     assert.equal(code, 3, out + error);
     assert.match(out, /100 of 200 deleted|100 of 100 deleted/);
     assert.match(out, /PARTIAL: gateway-2: it fell silent/);
-    assert.match(out, /left in the register as cli-[0-9a-f]{12} for gateway-2: mail of \d+ partitions/);
+    assert.match(out, /left in the register as cli-[0-9a-f]{12} for gateway-2: mail of \d+ partitions?/);
     cluster.sink.start();
     await cluster.sink.ready();
     await until('the order is done with', async () => {
