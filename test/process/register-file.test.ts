@@ -106,9 +106,14 @@ async function startIn(cluster: Cluster, stateDir: string): Promise<void> {
   writeFileSync(config, JSON.stringify({ gateway: { ...gateway, state_dir: stateDir } }));
   const logBytes = cluster.gateway.logBytes;
   cluster.gateway.start();
-  await until('it waits for the store that is silent', async () => (await cluster.status()).waiting_for.stores === 4, 30_000, cluster.gateway);
+  let queued = -1;
+  await until('it waits for the store that is silent', async () => {
+    const { waiting_for: waiting, queued_messages: messages } = await cluster.status();
+    queued = messages;
+    return waiting.stores === 4;
+  }, 30_000, cluster.gateway);
   assert.match(cluster.gateway.logSince(logBytes), /another folder, of which this is a copy.*the register file counts as lost/);
-  assert.equal((await cluster.status()).queued_messages, 0);
+  assert.equal(queued, 0);
   silent?.thaw();
   await cluster.gateway.ready();
 }

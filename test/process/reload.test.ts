@@ -7,7 +7,7 @@ import { once } from 'node:events';
 import { readFileSync, readdirSync, readlinkSync, renameSync, writeFileSync } from 'node:fs';
 import { connect, createServer, type AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { describe, test } from 'node:test';
+import { describe, test, type TestContext } from 'node:test';
 import { connect as tlsConnect } from 'node:tls';
 
 import { runSend } from '../../src/load/run.js';
@@ -44,6 +44,14 @@ function edit(cluster: Cluster, change: (gateway: Part) => void, name = 'gateway
   const whole = JSON.parse(readFileSync(file, 'utf8')) as { readonly gateway: Part };
   change(whole.gateway);
   write(file, JSON.stringify(whole, undefined, 2));
+}
+
+/** A port that another program listens at. */
+async function portOfAnother(t: TestContext): Promise<number> {
+  const server = createServer().listen(0, HOST);
+  t.after(() => { server.close(); });
+  await once(server, 'listening');
+  return (server.address() as AddressInfo).port;
 }
 
 async function reload({ adminPort }: { readonly adminPort: number }): Promise<Answered> {
@@ -388,14 +396,15 @@ describe('a gateway that reads its configuration again', { timeout: 600_000 }, (
     const cluster = await startCluster();
     t.after(() => cluster.stop());
     const [free = 0] = await freePorts(1);
+    const other = await portOfAnother(t);
     const listen = (...ports: readonly number[]) => (gateway: Part): void => {
       gateway['smtp'] = { ...gateway['smtp'] as Part, listen: ports.map((port) => `${HOST}:${String(port)}`) };
     };
     const taken = (gateway: Part): void => {
-      listen(cluster.smtpPort, free, cluster.sinkPort)(gateway);
+      listen(cluster.smtpPort, free, other)(gateway);
       (gateway['smtp'] as Part)['relay_networks'] = ['10.0.0.0/8'];
     };
-    await refuses(cluster, taken, new RegExp(`port ${HOST}:${String(cluster.sinkPort)}: another program has it`));
+    await refuses(cluster, taken, new RegExp(`port ${HOST}:${String(other)}: another program has it`));
     await assert.rejects(SmtpTalk.start(free), /ECONNREFUSED/, 'what was opened is closed again');
     const old = await SmtpTalk.start(cluster.smtpPort);
     assert.match(await toRcpt(old, 'x@far.example'), /^250 /);
@@ -534,8 +543,9 @@ describe('several processes', { timeout: 480_000 }, () => {
       talk.close();
     }
     const free = (await freePorts(1))[0] ?? 0;
+    const taken = await portOfAnother(t);
     await refuses(cluster, (gateway) => {
-      gateway['smtp'] = { ...gateway['smtp'] as Part, listen: [`${HOST}:${String(cluster.smtpPort)}`, `${HOST}:${String(free)}`, `${HOST}:${String(cluster.sinkPort)}`] };
+      gateway['smtp'] = { ...gateway['smtp'] as Part, listen: [cluster.smtpPort, free, taken].map((port) => `${HOST}:${String(port)}`) };
     }, /another program has it/);
     assert.deepEqual(await hashes(), [second, second]);
     await assert.rejects(SmtpTalk.start(free), /ECONNREFUSED/);

@@ -205,7 +205,7 @@ describe('twinpost rescue', { timeout: 360_000 }, () => {
       writeFileSync(file, JSON.stringify(section));
       return file;
     };
-    const ports = { gateways: [{ smtp: 1, admin: 7 }], sink: 1, sinkAdmin: 1, stores: [[1, 2, 3], [4, 5, 6]] } as const;
+    const ports = { gateways: [{ smtp: 1, admin: 7 }], sink: 2, sinkAdmin: 1, stores: [[1, 2, 3], [4, 5, 6]] } as const;
     const alone = written('alone.yaml', gatewayConfig({}, ports, folder, 0));
     const register = { etcd: [`http://${HOST}:1`], cluster: 'test' };
     const off = written('off.yaml', { register, ...gatewayConfig({ gateway: { group: GROUP, rescue: 'off' } }, ports, folder, 0) });
