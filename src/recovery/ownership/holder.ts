@@ -1587,12 +1587,13 @@ export class PartitionHolder {
     this.#talk.hurry();
     const set = this.#set;
     if (set === undefined) return;
+    const members = record.members.map(({ storeId, bootId }) => `${storeId}/${bootId}`).join(' ');
+    // Before what it allows: the log shows that no reply came earlier.
+    this.#trace(`record ${String(record.epoch)} ${members} at ${String(nowMs)}`);
     set.settled(record);
     for (const member of before) {
       if (!isMemberOf(record.gaveUp, member.storeId, member.bootId)) set.release(member);
     }
-    const members = record.members.map(({ storeId, bootId }) => `${storeId}/${bootId}`).join(' ');
-    this.#trace(`record ${String(record.epoch)} ${members} at ${String(nowMs)}`);
     // In the turn of the replies that wait for it: members know what they are from the same moment on as
     // clients do.
     set.tell(nowMs);
