@@ -296,6 +296,17 @@ describe('a reply to a client', () => {
     assert.equal(other.early(500), 1, 'of those members');
   });
 
+  test('by the survivor alone counts from when the gateway knew that, though its log is read at last', () => {
+    const story = stored();
+    story.ack(A, 1, 300);
+    story.tell(2, ['store-a'], 900);
+    story.note(2, ['store-a'], 950);
+    story.note(2, ['store-b'], 480);
+    assert.equal(story.early(500), 1);
+    story.note(2, ['store-a'], 480);
+    assert.deepEqual([story.early(470), story.early(500)], [1, 0]);
+  });
+
   test('by the survivor alone may count where a record between was told to nobody, if the other is gone afterwards', () => {
     const told = (epoch: number, members: readonly string[], isAcked = true): number => {
       const story = stored();

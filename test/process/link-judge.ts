@@ -19,7 +19,8 @@
  * get the same numbered changes, so each is taken once for a reign: a process under one term. Numbers that a killed
  * gateway used and no store kept are used again by the next one: then the later entry counts. One that sends again
  * what the last one did (a tail) changes nothing. Who is a member is known from what members are told (TELL), and since
- * when from a watch of the register, where there is one; but a
+ * when from a watch of the register and the gateway's log, where these are read: on a busy machine each may come later
+ * than the reply; but a
  * record whose only member is silent, or dies at once, is told to nobody: a member whose store was met in a later boot
  * may have left, and so may one that is not in the next record told, if an epoch between was not.
  */
@@ -118,8 +119,8 @@ export class LinkJudge {
   }
 
   /** The register had the record of a partition at this moment. */
-  noteRecord(partition: string, record: PartitionRecord): void {
-    this.#record.noteRecord(partition, record, proxyNowMs());
+  noteRecord(partition: string, record: Pick<PartitionRecord, 'epoch' | 'members'>, atMs = proxyNowMs()): void {
+    this.#record.noteRecord(partition, record, atMs);
   }
 
   noteWindow(window: Window): void {

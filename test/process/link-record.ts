@@ -62,7 +62,7 @@ interface Connection {
 interface Histories {
   readonly records: ToldRecord[];
   readonly told: Map<number, string>;
-  /** By epoch and members: when the register had it. */
+  /** By epoch and members: when the register had it, or the gateway knew so. */
   readonly known: Map<string, number>;
   readonly byTerm: Map<string, Partition>;
   last: Partition;
@@ -197,12 +197,14 @@ export class LinkRecord {
     records.push({ epoch, members, toldMs, knownMs: known.get(recordName(epoch, members)) ?? toldMs });
   }
 
-  /** A watch of the register told it, at this moment. */
-  noteRecord(name: string, { epoch, members: recorded }: PartitionRecord, atMs: number): void {
+  /** It was made by then: a watch of the register says so, or the gateway's log. */
+  noteRecord(name: string, { epoch, members: recorded }: Pick<PartitionRecord, 'epoch' | 'members'>, atMs: number): void {
     const members = recorded.map(({ storeId, bootId }) => copyName(storeId, bootId));
-    const { known } = this.#histories(name);
+    const { known, records } = this.#histories(name);
     const key = recordName(epoch, members);
-    if (!known.has(key)) known.set(key, atMs);
+    known.set(key, Math.min(known.get(key) ?? Infinity, atMs));
+    const told = records.find((each) => recordName(each.epoch, each.members) === key);
+    if (told !== undefined) told.knownMs = Math.min(told.knownMs, atMs);
   }
 
   #onAck(connection: Connection, frame: FrameRecord): void {

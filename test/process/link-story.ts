@@ -32,8 +32,8 @@ export interface ToldRecord {
   readonly epoch: number;
   readonly members: readonly string[];
   readonly toldMs: number;
-  /** When the register had it, where that is watched: on a path full of data TELL comes late. Else as toldMs. */
-  readonly knownMs: number;
+  /** When it is first known to have been made, by whatever says so: on a path full of data TELL comes late. */
+  knownMs: number;
 }
 
 /** A change as it was first seen. */

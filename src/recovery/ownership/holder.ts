@@ -547,10 +547,10 @@ export class PartitionHolder {
     }
     // Before the record stood it had one, or it would not be a member.
     if (row === undefined && counts && answer.reason === DECLINED_NO_COPY) this.#noteApart(storeId, bootId);
-    if (answer.reason !== DECLINED_STALE) return;
-    // Who took over by a register that was rolled back has read a copy that had left.
-    const isOutdated = row === undefined
-      || (row.isRecorded && (answer.told?.epoch ?? 0) > this.#record.epoch);
+    // Who took over by a register that was rolled back has read a copy that had left. Where such a one has
+    // put this copy out, it was dropped: it can be neither read nor filled here.
+    const isOutdated = row === undefined ? answer.reason === DECLINED_STALE
+      : row.isRecorded && (answer.told?.epoch ?? 0) > this.#record.epoch;
     if (isOutdated) this.#lose(nowMs, `${storeId} knows a newer record than the register`);
   }
 
@@ -1419,6 +1419,16 @@ export class PartitionHolder {
   }
 
   /**
+   * It is deposed, so no record will name what it filled since: a store that took our lease for a sign of a
+   * copy in use would let nobody found there while this process lives.
+   */
+  #releaseFilled(): void {
+    for (const row of this.#set?.rows ?? []) {
+      if (row.isFed && !row.isRecorded) this.#ports.stores.release(row);
+    }
+  }
+
+  /**
    * Whether it was given away is not known. Until it is, this process is one that may have been deposed: it
    * delivers while its leases run at all members, which whoever comes next waits for (9). But an end drops
    * copies: nothing is begun that might come to stand in them.
@@ -1558,6 +1568,7 @@ export class PartitionHolder {
       return;
     }
     if (!isSameHolder(record.holder, this.#options.self) || !isSameTerm(record.term, own.term)) {
+      this.#releaseFilled();
       this.#lose(nowMs, `${holderKey(record.holder)} holds it in epoch ${String(record.epoch)}`);
       return;
     }
@@ -1576,12 +1587,13 @@ export class PartitionHolder {
     this.#talk.hurry();
     const set = this.#set;
     if (set === undefined) return;
+    const members = record.members.map(({ storeId, bootId }) => `${storeId}/${bootId}`).join(' ');
+    // Before what it allows: the log shows that no reply came earlier.
+    this.#trace(`record ${String(record.epoch)} ${members} at ${String(nowMs)}`);
     set.settled(record);
     for (const member of before) {
       if (!isMemberOf(record.gaveUp, member.storeId, member.bootId)) set.release(member);
     }
-    const members = record.members.map(({ storeId, bootId }) => `${storeId}/${bootId}`).join(' ');
-    this.#trace(`record ${String(record.epoch)} ${members} at ${String(nowMs)}`);
     // In the turn of the replies that wait for it: members know what they are from the same moment on as
     // clients do.
     set.tell(nowMs);

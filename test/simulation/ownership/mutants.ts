@@ -144,6 +144,8 @@ export const OWNERSHIP_MUTANTS: readonly OwnershipMutant[] = [
     old: '|| !isSameTerm(record.term, told.term))', new: ')' },
   { rule: '8', name: 'a deposed holder takes a dropped copy for a lost one', heldBy: HOLDER_TEST, file: HOLDER,
     old: 'isOwnLoss(answer, this.#record)', new: 'answer.reason === DECLINED_NO_COPY' },
+  { rule: '15', name: 'a member that was put out by a record which the register lost is waited for', heldBy: HOLDER_TEST, file: HOLDER,
+    old: ': row.isRecorded && (answer.told', new: ': answer.reason === DECLINED_STALE && row.isRecorded && (answer.told' },
   { rule: '8', name: 'a store says that it has no copy before it judges the term', heldBy: STORE_TEST, file: 'src/kvs/core/store.js',
     old: 'const reason = DECLINED_BY_VERDICT', new: 'if (how === FENCE_JOIN && copy === undefined)\n            return { reason: DECLINED_NO_COPY, copy: undefined };\n        const reason = DECLINED_BY_VERDICT' },
   { rule: '8', name: 'a member that has no copy is waited for', heldBy: SET_TEST, file: SET,
@@ -162,6 +164,8 @@ export const OWNERSHIP_MUTANTS: readonly OwnershipMutant[] = [
     ] },
   { rule: '12', name: '4xx when the record is lost', file: PART,
     old: 'this.process.world.noReply(entry.id);', new: 'if (this.process.isAlive) this.process.world.said4xx(entry.id);' },
+  { rule: '12', name: 'who is deposed keeps its lease where it has filled a copy', heldBy: HOLDER_TEST, file: HOLDER,
+    old: 'this.#releaseFilled();', new: '' },
   { rule: '13', name: 'hands back while it delivers', file: HOLDER,
     old: '        this.#handing = { ...record', new: '        this.#release();\n        this.#handing = { ...record',
     also: [

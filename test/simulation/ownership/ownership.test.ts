@@ -41,6 +41,7 @@ const FOUND: readonly (readonly [string, number])[] = [
   ['what was read is dropped when a person gives up its copies, also while the register is away', 360002122],
   ['who gives a partition away serves it until that is known, also while the register is away', 4030],
   ['a fence that a member has taken back is none, however late its holder hears of it', 380002955],
+  ['what a deposed process that lives has filled keeps nobody from beginning anew', 420022790],
 ];
 const MUTANTS_A_RUN = 3;
 /** The first of them: those that take few seeds. */

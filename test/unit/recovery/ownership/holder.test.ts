@@ -1079,6 +1079,37 @@ describe('a member that is compared, and has no copy', () => {
   });
 });
 
+test('who is deposed gives back what it was leased where it has filled a copy for no record: nobody waits for that', () => {
+  const stage = new Stage();
+  stage.hold();
+  stage.up.delete('b');
+  stage.holder.onLinkDown('b', stage.nowMs);
+  stage.tick(50);
+  assert.deepEqual(stage.fills, ['c']);
+  stage.holder.onNews(stage.nowMs);
+  stage.answerRead('r2', recordOf(9, OTHER, 'a', 'b'));
+  assert.equal(stage.holder.set, undefined);
+  assert.deepEqual(stage.released, ['c'], 'those at members are waited for by who takes over');
+});
+
+test('a member that dropped its copy by a record that the register has lost: that record is taken over', async () => {
+  const stage = new Stage();
+  stage.hold();
+  await Promise.resolve();
+  const { term, record } = stage.holder;
+  const newer = recordOf(3, OTHER, 'c');
+  for (const storeId of ['a', 'b']) stage.holder.onLinkDown(storeId, stage.nowMs);
+  stage.holder.onLinkUp('a', 'b1', stage.nowMs);
+  stage.holder.onDeclined('a', 'b1', { reason: DECLINED_NO_COPY, asked: term, term, told: newer }, stage.nowMs);
+  assert.equal(stage.holder.set, undefined, 'it is held no more');
+  stage.answerRead('r1', record, true);
+  for (const storeId of ['a', 'b']) stage.asked(storeId, false, 0, newer);
+  stage.asked('c', true);
+  for (let i = 0; i < 4 && stage.state === HolderState.ASKING; i++) stage.answerRead('r1', record, true);
+  assert.equal(stage.state, HolderState.CLAIMING);
+  assert.deepEqual(stage.changes.at(-1)?.record.members, members('c'));
+});
+
 describe('a member that a founding has emptied, whose record never came to be', () => {
   const APART: CopyPosition = { number: 0, term: { number: 4, nonce: 9 }, digestA: 0, digestB: 0 };
 
