@@ -66,6 +66,13 @@ export interface Resolver {
   ask<T extends DnsType>(
     name: string, type: T, done: (answer: DnsAnswer<T>) => void, withinMs?: number,
   ): void;
+  /**
+   * Somebody has mended records: of what is kept, where mail for this domain goes counts no more, nor that
+   * any name was not found or could not be told. Who keeps nothing has none of this.
+   */
+  forgetMissing?(domain: string): void;
+  /** The same of all that is kept. */
+  forgetAll?(): void;
 }
 
 /** Of a host by name, as the system resolves it (node/host-lookup.ts). */

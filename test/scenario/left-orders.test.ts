@@ -412,6 +412,24 @@ test('an order waits for what it counted and went back to the stores since', () 
   assert.deepEqual([told().done, told().gone_before, told().not_done], [matched, 0, 0]);
 });
 
+test('a flush has the next hop tried before the first of its mail, though it looks at much more', () => {
+  const retryDelayMs = 3_600_000;
+  const group = Group.started({ partitions: 1, retryDelayMs, lifetimeMs: 10 * retryDelayMs });
+  group.hops.script = () => 'defer';
+  for (let i = 0; i < 200; i++) group.submit('gw-1', ['q1'], FLOODER, 200, 300);
+  const core = coreAt(group, 'gw-1');
+  group.until(() => core.entries.table.census.count(EntryState.DEFERRED) === 200, 'the deferrals');
+  const said: string[] = [];
+  core.setDeliverySink({ onReady: () => { said.push('due'); }, hasten: () => { said.push('hasten'); }, forget: () => undefined, outageOf: () => undefined });
+  const flush = core.orders.begin({ verb: 'flush', selector: OF_FLOODER, ...WHO });
+  assert.ok(typeof flush !== 'string');
+  group.until(() => core.orders.answerOf(flush.order)?.phase === 'found', 'all is looked at');
+  core.orders.go(flush.order, 0);
+  group.until(() => core.orders.answerOf(flush.order)?.phase === 'done', 'the end');
+  assert.deepEqual([said[0], said.filter((one) => one === 'hasten').length], ['hasten', 1]);
+  assert.ok(said.includes('due'));
+});
+
 for (const isOfIds of [false, true]) test(`a flush of ${isOfIds ? 'ids' : 'a sender'} tries each message once that it counts as done, though some went back to the stores since`, () => {
   const retryDelayMs = 3_600_000;
   const group = Group.started({ partitions: 1, memoryBytes: { 'gw-2': 1024 * 1024 }, storeMemoryBytes: 64 * 1024 * 1024, blockEntries: 100, segmentBytes: 16 * 1024, retryDelayMs, lifetimeMs: 10 * retryDelayMs });

@@ -106,6 +106,7 @@ export class OrderPass {
   #pauseMs = PAUSE_FIRST_MS;
   /** Walks that acted and are through. */
   #walks = 0;
+  /** Met by a flush in this tick: their next hops are tried before the first of their mail is due. */
   readonly #flushed = new Set<MailQueue>();
   /** Of each queue, up to which position a flush has come: what is refused again is not tried twice. */
   readonly #flushedTo = new WeakMap<MailQueue, number>();
@@ -283,7 +284,10 @@ export class OrderPass {
   }
 
   #actOn(): void {
-    if (!this.#walk((queue, row, envelope, note) => this.#dealWith(queue, row, envelope, note))) return;
+    const isThrough = this.#walk((queue, row, envelope, note) => this.#dealWith(queue, row, envelope, note));
+    for (const queue of this.#flushed) this.#ports.hasten(queue);
+    this.#flushed.clear();
+    if (!isThrough) return;
     this.#walks += 1;
     this.#lastWaiting = this.#waiting;
     this.#lastNotDone = this.#notDone;
@@ -294,8 +298,6 @@ export class OrderPass {
     this.#nextWalkMs = this.#nowMs + this.#pauseMs;
     this.#pauseMs = longerPause(this.#pauseMs);
     this.#gapIn = undefined;
-    for (const queue of this.#flushed) this.#ports.hasten(queue);
-    this.#flushed.clear();
   }
 
   /** One part of a walk: true when it is through. */
@@ -389,10 +391,10 @@ export class OrderPass {
     const position = this.#ports.entries.table.position.get(row);
     if (position <= (this.#flushedTo.get(queue) ?? 0)) return Came.NOT_MEANT;
     if (this.#gapIn === queue) return Came.IN_HAND;
+    if (!this.#flushedTo.has(queue)) this.#flushed.add(queue);
     this.#flushedTo.set(queue, position);
     const delayMs = Math.floor((this.#hastened * 1000) / FLUSHED_PER_SECOND);
     if (this.#ports.settlement.hasten(queue, row, delayMs)) this.#hastened += 1;
-    this.#flushed.add(queue);
     return Came.DONE;
   }
 

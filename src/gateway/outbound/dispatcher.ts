@@ -166,9 +166,11 @@ export class Dispatcher implements DeliverySink, InFlight {
   /**
    * For connections from now on; those that are open keep their timeouts. What names hosts and addresses
    * (`mx`, `sources`) stays as it was. Routes are other ones: nothing more begins the old way.
+   * The DNS is asked for everything anew.
    */
   renew(options: DispatcherOptions): void {
     this.#options = options;
+    this.#ports.resolver.forgetAll?.();
     this.#poolPorts.connections.renew(limitsOf(options));
     for (const pool of this.#pools.values()) pool.renew(options);
     for (const queue of this.#seats.keys()) {
@@ -187,6 +189,8 @@ export class Dispatcher implements DeliverySink, InFlight {
   }
 
   hasten(queue: DeliveryQueue): void {
+    const { host, isByMx } = queue.route.nextHop;
+    if (isByMx === true) this.#mxPorts.lookup.forgetMissing(host);
     this.#seats.get(queue)?.place.hasten();
   }
 

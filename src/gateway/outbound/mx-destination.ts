@@ -112,6 +112,7 @@ export class MxDestination implements LaneHome {
   /** Whoever failed is tried now: its hosts, or the DNS for the way to them. */
   hasten(): void {
     this.#againMs = 0;
+    if (this.#state === S.ROUTED) this.#ask();
     this.#pool?.hasten();
     this.mayStart();
   }

@@ -38,6 +38,11 @@ export class MxLookup {
 
   get allowsPrivate(): boolean { return this.#options.allowsPrivate; }
 
+  /** An operator may have had its records mended. */
+  forgetMissing(domain: string): void {
+    this.#resolver.forgetMissing?.(domain);
+  }
+
   /** `done` is called once, maybe before this returns; a domain of the DNS is given in ASCII. */
   ask(domain: string, done: (way: MailWay) => void): void {
     if (domain === '') return done(wayOfNoDomain());

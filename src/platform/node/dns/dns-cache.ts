@@ -1,7 +1,7 @@
 /**
  * Answers as long as their TTLs allow, the negative ones too (RFC 2308), within a bound in bytes: past it the
  * oldest go. What resolvers could not tell is kept for a moment, so that a zone in trouble is not asked for
- * every message.
+ * every message. An operator who has mended something need not wait for any of that: he has it forgotten.
  */
 import type { DnsAnswer, DnsType } from '../../resolver.js';
 
@@ -16,12 +16,16 @@ interface Kept {
   readonly answer: DnsAnswer<DnsType>;
   readonly untilMs: number;
   readonly bytes: number;
+  /** Of #generation then. */
+  readonly generation: number;
 }
 
 export class DnsCache {
   readonly #kept = new Map<string, Kept>();
   readonly #bytesMax: number;
   #bytes = 0;
+  /** What was not found before this one began counts no more. */
+  #generation = 0;
 
   constructor(bytesMax = CACHE_BYTES_MAX) {
     this.#bytesMax = bytesMax;
@@ -30,7 +34,8 @@ export class DnsCache {
   get(key: string, nowMs: number): DnsAnswer<DnsType> | undefined {
     const kept = this.#kept.get(key);
     if (kept === undefined) return undefined;
-    if (kept.untilMs > nowMs) return kept.answer;
+    const isBelieved = kept.answer.kind === 'found' || kept.generation === this.#generation;
+    if (isBelieved && kept.untilMs > nowMs) return kept.answer;
     this.#remove(key, kept);
     return undefined;
   }
@@ -39,12 +44,24 @@ export class DnsCache {
     const before = this.#kept.get(key);
     if (before !== undefined) this.#remove(key, before);
     const bytes = bytesOf(key, answer);
-    this.#kept.set(key, { answer, untilMs, bytes });
+    this.#kept.set(key, { answer, untilMs, bytes, generation: this.#generation });
     this.#bytes += bytes;
     for (const [oldest, kept] of this.#kept) {
       if (this.#bytes <= this.#bytesMax) return;
       this.#remove(oldest, kept);
     }
+  }
+
+  /** All that was not found, or not told, and what is kept under this key. */
+  forgetMissing(key: string): void {
+    this.#generation++;
+    const kept = this.#kept.get(key);
+    if (kept !== undefined) this.#remove(key, kept);
+  }
+
+  forgetAll(): void {
+    this.#kept.clear();
+    this.#bytes = 0;
   }
 
   #remove(key: string, kept: Kept): void {

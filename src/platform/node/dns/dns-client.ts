@@ -127,6 +127,14 @@ export class DnsClient implements Resolver {
     this.#ask(name.toLowerCase(), type, done as Done, withinMs);
   }
 
+  forgetMissing(name: string): void {
+    this.#cache.forgetMissing(`MX ${name.toLowerCase()}`);
+  }
+
+  forgetAll(): void {
+    this.#cache.forgetAll();
+  }
+
   /** Ends what is under way; nobody is told. */
   close(): void {
     for (const asked of this.#asked.values()) asked.exchange?.abandon();

@@ -6,6 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Answer } from 'dns-packet';
 import type { NextHop } from '../../../../src/gateway/queue/types.js';
 import { TlsHop, makeCertificates } from '../../../process/tls-hop.js';
+import { OUTBOUND_DEFAULTS } from '../../../default-options.js';
 import { DEFAULT_TIMEOUTS, State } from '../../../../src/gateway/outbound/pure/session-states.js';
 import { until } from '../../register/real-world.js';
 import { SILENCE, TTL_S, a, mx, ofSource, stage } from './mx-stage.js';
@@ -17,6 +18,14 @@ const needsTls = { skip: certificates === undefined ? 'openssl is missing' : fal
 
 /** 253 characters. */
 const LONGEST = `${'l.'.repeat(126)}l`;
+
+/** A host without an address, which may be kept. */
+const NONE_FOR_LONG: Scripted = {
+  authorities: [{
+    type: 'SOA', name: 'example', ttl: 3600,
+    data: { mname: 'ns.example', rname: 'root.example', serial: 1, refresh: 1, retry: 1, expire: 1, minimum: 3600 },
+  }],
+};
 
 function accepted(stage: Stage): Record<string, number> {
   return Object.fromEntries([...stage.hosts].map(([address, { accepted: all }]) => [address, all.length]));
@@ -117,6 +126,37 @@ describe('mail by MX', () => {
     it.dispatcher.hasten(queue);
     assert.equal((await it.ended(2))[1]?.[1], '2.0.0');
     assert.equal(it.dispatcher.outageOf(queue), undefined);
+  });
+
+  test('goes, once it is flushed, by records that were mended meanwhile, though others are kept', async (t) => {
+    const it = await stage(t, ['127.0.0.1', '127.0.0.2'], {}, { backoffFirstMs: 60_000, backoffMaxMs: 60_000 });
+    const lasting = ({ answers = [] }: Scripted): Scripted => ({ answers: answers.map((one) => ({ ...one, ttl: 3600 })) });
+    it.zone.set('MX mended.example', lasting(mx([10, 'a.mended.example']))).set('A a.mended.example', NONE_FOR_LONG);
+    const queue = it.send('mended.example', 1);
+    assert.match((await it.ended(1))[0]?.[2] ?? '', /it has no address/);
+    it.zone.set('A a.mended.example', lasting(a('127.0.0.1'))).set('A b.mended.example', lasting(a('127.0.0.2')));
+    const flushed = async (entry: number): Promise<readonly string[]> => {
+      it.dispatcher.hasten(queue);
+      await delay(100);
+      it.source.put(queue, entry, 'x\r\n');
+      it.dispatcher.onReady(queue);
+      return (await it.ended(entry))[entry - 1]?.slice(1) as readonly string[];
+    };
+    const at = (host: string): string => `${host}:${String(it.port)}`;
+    assert.deepEqual(await flushed(2), ['2.0.0', '250 2.0.0 taken', at('a.mended.example[127.0.0.1]')]);
+    it.zone.set('MX mended.example', mx([10, 'b.mended.example']));
+    assert.deepEqual((await flushed(3)).at(-1), at('b.mended.example[127.0.0.2]'));
+  });
+
+  test('of a domain that was not there goes where it is since, once the configuration is read anew', async (t) => {
+    const it = await stage(t, ['127.0.0.1']);
+    it.zone.set('MX new.example', { ...NONE_FOR_LONG, rcode: 3 });
+    it.send('new.example', 1);
+    assert.equal((await it.ended(1))[0]?.[1], '5.1.2');
+    it.zone.set('MX new.example', mx([10, 'a.new.example'])).set('A a.new.example', a('127.0.0.1'));
+    it.dispatcher.renew({ ...OUTBOUND_DEFAULTS, heloName: 'gw.test' });
+    it.send('new.example', 2);
+    assert.equal((await it.ended(2))[1]?.[1], '2.0.0');
   });
 
   test('that waits for a host without a greeting says so, and before that for the DNS', async (t) => {

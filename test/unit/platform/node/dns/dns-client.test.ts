@@ -273,6 +273,28 @@ describe('an answer is kept', () => {
     assert.equal(server.asked.length, 6);
   });
 
+  test('until somebody has mended something: then what was not found counts no more, and of one domain its MX', async (t) => {
+    const host = { answers: [a('host.example', '192.0.2.1')] };
+    const way = (name: string): Scripted => ({ answers: [{ type: 'MX', name, ttl: 60, data: { preference: 1, exchange: 'host.example' } }] });
+    const { client, ask, server } = await field(t, (question) => ({
+      'A gone.example': { rcode: 3, authorities: [SOA] }, 'A lame.example': { rcode: 2 }, 'A host.example': host,
+      'MX one.example': way('one.example'), 'MX two.example': way('two.example'),
+    })[question]);
+    const askAll = async (): Promise<readonly string[]> => {
+      const { length } = server.asked;
+      for (const name of ['gone.example', 'lame.example', 'host.example']) await ask(name, 'A');
+      for (const name of ['one.example', 'two.example']) await ask(name, 'MX');
+      return [...new Set(server.asked.slice(length))];
+    };
+    const all = await askAll();
+    assert.deepEqual(await askAll(), []);
+    client.forgetMissing('ONE.example');
+    assert.deepEqual(await askAll(), ['A gone.example', 'A lame.example', 'MX one.example']);
+    assert.deepEqual(await askAll(), []);
+    client.forgetAll();
+    assert.deepEqual([await askAll(), await askAll()], [all, []]);
+  });
+
   test('that resolvers could not give, for five seconds', async (t) => {
     const { ask, server, clock } = await field(t, () => ({ rcode: 2 }));
     assert.equal(failure(await ask('x.example', 'A')), '127.0.0.1: SERVFAIL');
