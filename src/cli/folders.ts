@@ -12,6 +12,7 @@ import {
 } from 'node:fs';
 import path from 'node:path';
 import type { GatewayConfig, Places, StoreConfig } from '../config/types.js';
+import { LOG_FILE_MODE } from '../platform/node/log-destination.js';
 import { makeFolder } from '../platform/node/make-folder.js';
 import { CliError } from './context.js';
 
@@ -73,7 +74,7 @@ export function requireLogFile(
   if (file === undefined) return;
   try {
     makeFolder(path.dirname(file));
-    closeSync(openSync(file, 'a'));
+    closeSync(openSync(file, 'a', LOG_FILE_MODE));
   } catch (error) {
     const { code = String(error) } = error as NodeJS.ErrnoException;
     const place = given === undefined ? placeOf(`${section}.log.file`, places) : '--log-file';

@@ -58,7 +58,7 @@ test('a start makes its state_dir; one that can not be had is told with the line
   assert.match(refusal(path.join(folder, 'a', 'c'), undefined), /^f\.yaml:12: .* \(EACCES\)$/);
 });
 
-test('a start makes the folder of its log; a file that can not be written is told with the line that names it', (t) => {
+test('a start makes the folder of its log, and a file that others do not read; one that can not be written is told with the line that names it', (t) => {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'twinpost-folders-'));
   t.after(() => { rmSync(folder, { recursive: true }); });
   const required = (file: string | undefined, given?: string): void => {
@@ -66,8 +66,11 @@ test('a start makes the folder of its log; a file that can not be written is tol
   };
   required(undefined);
   const file = path.join(folder, 'logs', 'gateway.log');
+  const before = process.umask(0);
+  t.after(() => { process.umask(before); });
   required(file);
   assert.ok(statSync(file).isFile());
+  assert.equal(statSync(file).mode & 0o777, 0o640, 'addresses stand in it');
   const inFile = path.join(file, 'x.log');
   const found = `expected a file that this user may write, found: '${inFile}' (ENOTDIR)`;
   assert.throws(() => { required(inFile); }, new CliError(`f.yaml:9: gateway.log.file: ${found}`));
