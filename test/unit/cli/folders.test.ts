@@ -21,6 +21,7 @@ test('a file where a folder should be is an error, one that can be made or writt
     assert.deepEqual(judge(state, undefined).errors, [`f.yaml:7: gateway.state_dir: expected a folder, or a name at which one can be made, found: '${file}' is a file`]);
   }
   assert.deepEqual(judge(undefined, path.join(file, 'gateway.log')).errors, [`f.yaml:9: gateway.log.file: expected a folder, or a name at which one can be made, found: '${file}' is a file`]);
+  assert.deepEqual(judge(undefined, folder).errors, [`f.yaml:9: gateway.log.file: expected a file, found: '${folder}' is a folder`]);
   const [error = ''] = judge('/proc/nope', undefined).errors;
   // Who may not write there is warned instead.
   if (process.getuid?.() === 0) assert.equal(error, "f.yaml:7: gateway.state_dir: expected a folder, or a name at which one can be made, found: none can be made in '/proc' (ENOENT)");
