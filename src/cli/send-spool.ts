@@ -189,7 +189,8 @@ class SpoolRun {
     const isOver = !recipients.some(isUnfinished);
     const temporary = `${file}.tmp`;
     const whyUnwritten = whyNotDone(() => {
-      writeFileSync(temporary, `${JSON.stringify({ ...parsed, recipients }, undefined, 1)}\n`, { mode: 0o600 });
+      const text = JSON.stringify({ ...parsed, recipients }, undefined, 1);
+      writeFileSync(temporary, `${text}\n`, { mode: 0o600 });
       renameSync(temporary, file);
     });
     // A full disk takes another name all the same: else each run would send it again.
@@ -197,8 +198,8 @@ class SpoolRun {
       ? whyNotDone(() => { renameSync(file, file.replace(/\.json$/, '.sent')); }) : whyUnwritten;
     if (why === '') return;
     const whom = [...taken].map((one) => `<${one.address}>`).join(', ');
-    throw new CliError(`${file}: the server has taken it for ${whom}, and the file can't say so (${why}): each `
-      + 'run would send that again. Make the folder writable, and set the state of these to "sent"');
+    throw new CliError(`${file}: the server has taken it for ${whom}, and the file can't say so (${why}): `
+      + 'each run would send that again. Make the folder writable, and set the state of these to "sent"');
   }
 
   async #connected(): Promise<SpoolClient | string> {
