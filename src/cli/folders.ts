@@ -1,8 +1,9 @@
 /**
  * Folders that a process will write into: its state_dir, and that of its log.
  *
- *   config check   a file in the way is an error, and so is a folder that can't be made. One that the user
- *                  who checks may not write is none: the service may run as another one
+ *   config check   a file in the way is an error, and so is a folder that can't be made, or where the log
+ *                  is to be. One that the user who checks may not write is none: the service may run as
+ *                  another one
  *   the start      both are made; state_dir, and the log file, must be writable to this very process
  *
  * What is wrong is told as for any other key: FILE:LINE: key: expected ….
@@ -12,6 +13,7 @@ import {
 } from 'node:fs';
 import path from 'node:path';
 import type { GatewayConfig, Places, StoreConfig } from '../config/types.js';
+import { LOG_FILE_MODE } from '../platform/node/log-destination.js';
 import { makeFolder } from '../platform/node/make-folder.js';
 import { CliError } from './context.js';
 
@@ -32,6 +34,9 @@ export function judgeFolders(sections: readonly Section[]): FolderFindings {
   const errors: string[] = [];
   const warnings: string[] = [];
   for (const { stateDir, log: { file }, section = 'gateway', places } of sections) {
+    if (file !== undefined && existsSync(file) && statSync(file).isDirectory()) {
+      errors.push(`${placeOf(`${section}.log.file`, places)}: expected a file, found: '${file}' is a folder`);
+    }
     const folders = [['state_dir', stateDir], ['log.file', file && path.dirname(file)]] as const;
     for (const [key, folder] of folders) {
       if (folder === undefined) continue;
@@ -73,7 +78,7 @@ export function requireLogFile(
   if (file === undefined) return;
   try {
     makeFolder(path.dirname(file));
-    closeSync(openSync(file, 'a'));
+    closeSync(openSync(file, 'a', LOG_FILE_MODE));
   } catch (error) {
     const { code = String(error) } = error as NodeJS.ErrnoException;
     const place = given === undefined ? placeOf(`${section}.log.file`, places) : '--log-file';

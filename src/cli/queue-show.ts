@@ -41,12 +41,13 @@ export function queueShowCommand(cli: Argv, context: CliContext, done: (code: nu
         const entries = answers.flatMap(({ id: gateway, answer }) =>
           answer.entries.map((entry) => ({ gateway, ...entry })));
         for (const entry of entries) terminal.print(json ? JSON.stringify(entry) : entryText(entry));
-        if (entries.length > 0) continue;
-        lacking += 1;
         const unsure = answers.filter(({ answer }) => answer.incomplete).map(({ id: gateway }) => gateway);
-        isPartial ||= unsure.length > 0;
-        terminal.error(`twinpost: no gateway that answers has message ${id}`
-          + (unsure.length === 0 ? '' : `; ${unsure.join(', ')} has not all of its mail back yet`));
+        const notBack = unsure.length === 0 ? '' : `; ${unsure.join(', ')} has not all of its mail back yet`;
+        isPartial ||= notBack !== '';
+        if (entries.length === 0) {
+          lacking += 1;
+          terminal.error(`twinpost: no gateway that answers has message ${id}${notBack}`);
+        } else if (notBack !== '') terminal.error(`twinpost: there may be more of message ${id}${notBack}`);
       }
       const missing = group.missing('gateway');
       reportMissing(missing, answered, json, terminal, true);

@@ -86,6 +86,19 @@ class SpoolRun {
     const { folder, aliases } = this.#options;
     const files = listSpool(folder, '.json');
     if (aliases === 'original') this.#lookAt([...files, ...listSpool(folder, '.sent')]);
+    let left: readonly string[];
+    try {
+      left = await this.#sendAll(files);
+    } finally {
+      await this.#client?.quit();
+    }
+    for (const file of left) this.#lookAgainAt(file);
+    this.#report();
+    return this.#failed === 0 ? 0 : 1;
+  }
+
+  /** Answers those of which something is left. */
+  async #sendAll(files: readonly string[]): Promise<readonly string[]> {
     const left: string[] = [];
     for (const file of files) {
       if (this.#context.stopSignal.aborted || this.#connectFailures >= CONNECT_FAILURES_MAX) {
@@ -98,10 +111,7 @@ class SpoolRun {
       left.push(file);
       this.#context.terminal.error(`${file}: not sent: ${trouble.replaceAll('\n', ' ')}`);
     }
-    await this.#client?.quit();
-    for (const file of left) this.#lookAgainAt(file);
-    this.#report();
-    return this.#failed === 0 ? 0 : 1;
+    return left;
   }
 
   /** A list stands in the files of several queues: what was asked of it, in one of them. */
@@ -176,10 +186,20 @@ class SpoolRun {
   #mark(file: string, parsed: EnvelopeFile, taken: ReadonlySet<SpooledRecipient>): void {
     const recipients = parsed.recipients.map((one) =>
       (taken.has(one) ? { ...one, state: SENT, sent_to: this.#planner.addressOf(one) } : one));
+    const isOver = !recipients.some(isUnfinished);
     const temporary = `${file}.tmp`;
-    writeFileSync(temporary, `${JSON.stringify({ ...parsed, recipients }, undefined, 1)}\n`, { mode: 0o600 });
-    renameSync(temporary, file);
-    if (!recipients.some(isUnfinished)) renameSync(file, file.replace(/\.json$/, '.sent'));
+    const whyUnwritten = whyNotDone(() => {
+      const text = JSON.stringify({ ...parsed, recipients }, undefined, 1);
+      writeFileSync(temporary, `${text}\n`, { mode: 0o600 });
+      renameSync(temporary, file);
+    });
+    // A full disk takes another name all the same: else each run would send it again.
+    const why = isOver
+      ? whyNotDone(() => { renameSync(file, file.replace(/\.json$/, '.sent')); }) : whyUnwritten;
+    if (why === '') return;
+    const whom = [...taken].map((one) => `<${one.address}>`).join(', ');
+    throw new CliError(`${file}: the server has taken it for ${whom}, and the file can't say so (${why}): `
+      + 'each run would send that again. Make the folder writable, and set the state of these to "sent"');
   }
 
   async #connected(): Promise<SpoolClient | string> {
@@ -205,6 +225,16 @@ class SpoolRun {
       const rest = this.#nothing === 0 ? '' : `; ${formatCount(this.#nothing)} had no recipient left to try`;
       terminal.print(`sent ${counted(this.#sent, 'message')}, ${formatCount(this.#failed)} left${rest}`);
     }
+  }
+}
+
+/** '' when it is done. */
+function whyNotDone(act: () => void): string {
+  try {
+    act();
+    return '';
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code ?? String(error);
   }
 }
 

@@ -36,6 +36,8 @@ const KNOWN_MAX = 100_000;
 const KNOWN_CHARACTERS_MAX = 16 * 1024 * 1024;
 /** Of an answer without an alias. */
 const ANSWER_CHARACTERS = 100;
+/** What each target of an alias costs beside its characters: however short, it is a string in a list. */
+const TARGET_CHARACTERS = 32;
 
 const listing: z.ZodType<Listing> = z.strictObject({
   route: z.string().max(ROUTE_NAME_CHARACTERS_MAX).default(''),
@@ -140,7 +142,7 @@ export class RecipientsByHttp implements RecipientTable {
     let characters = ANSWER_CHARACTERS;
     if (typeof what !== 'symbol') {
       characters += what.route.length;
-      for (const target of what.to) characters += target.length;
+      for (const target of what.to) characters += TARGET_CHARACTERS + target.length;
     }
     this.#known.set(key, { what, untilMs }, characters);
   }

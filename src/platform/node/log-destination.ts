@@ -34,7 +34,8 @@ const BATCH_CHARACTERS = 256 * 1024;
 const GATHER_MS = 20;
 /** So much does not wait. */
 const GATHER_BYTES = 64 * 1024;
-const FILE_MODE = 0o640;
+/** Addresses of senders and recipients stand in it. */
+export const LOG_FILE_MODE = 0o640;
 /** Between two looks at a terminal that takes nothing. */
 const RETRY_MS = 50;
 /** Between two tries of a file that can't be written, as on a full disk. */
@@ -100,7 +101,7 @@ export class LogDestination implements LogLosses {
   constructor(options: LogDestinationOptions) {
     const { to } = options;
     this.#file = typeof to === 'string' ? to : undefined;
-    this.#fd = typeof to === 'string' ? fs.openSync(to, 'a', FILE_MODE) : to;
+    this.#fd = typeof to === 'string' ? fs.openSync(to, 'a', LOG_FILE_MODE) : to;
     this.#bufferedBytesMax = options.bufferedBytesMax ?? BUFFERED_BYTES_MAX;
     this.#lostLine = options.lostLine ?? ((lost, why) => `${String(lost)} log lines were lost: ${why}\n`);
     const kind = fs.fstatSync(this.#fd);
@@ -142,7 +143,7 @@ export class LogDestination implements LogLosses {
   /** Goes on in a new file of that name. Rejects if that can't be opened: the old one is written on. */
   async reopen(): Promise<void> {
     if (this.#file === undefined) return;
-    const fd = await openFile(this.#file, 'a', FILE_MODE);
+    const fd = await openFile(this.#file, 'a', LOG_FILE_MODE);
     if (this.#nextFd !== undefined) close(this.#nextFd);
     this.#nextFd = fd;
     if (this.#again !== undefined) this.#tryAgain();

@@ -21,6 +21,7 @@ test('a file where a folder should be is an error, one that can be made or writt
     assert.deepEqual(judge(state, undefined).errors, [`f.yaml:7: gateway.state_dir: expected a folder, or a name at which one can be made, found: '${file}' is a file`]);
   }
   assert.deepEqual(judge(undefined, path.join(file, 'gateway.log')).errors, [`f.yaml:9: gateway.log.file: expected a folder, or a name at which one can be made, found: '${file}' is a file`]);
+  assert.deepEqual(judge(undefined, folder).errors, [`f.yaml:9: gateway.log.file: expected a file, found: '${folder}' is a folder`]);
   const [error = ''] = judge('/proc/nope', undefined).errors;
   // Who may not write there is warned instead.
   if (process.getuid?.() === 0) assert.equal(error, "f.yaml:7: gateway.state_dir: expected a folder, or a name at which one can be made, found: none can be made in '/proc' (ENOENT)");
@@ -58,7 +59,7 @@ test('a start makes its state_dir; one that can not be had is told with the line
   assert.match(refusal(path.join(folder, 'a', 'c'), undefined), /^f\.yaml:12: .* \(EACCES\)$/);
 });
 
-test('a start makes the folder of its log; a file that can not be written is told with the line that names it', (t) => {
+test('a start makes the folder of its log, and a file that others do not read; one that can not be written is told with the line that names it', (t) => {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'twinpost-folders-'));
   t.after(() => { rmSync(folder, { recursive: true }); });
   const required = (file: string | undefined, given?: string): void => {
@@ -66,8 +67,11 @@ test('a start makes the folder of its log; a file that can not be written is tol
   };
   required(undefined);
   const file = path.join(folder, 'logs', 'gateway.log');
+  const before = process.umask(0);
+  t.after(() => { process.umask(before); });
   required(file);
   assert.ok(statSync(file).isFile());
+  assert.equal(statSync(file).mode & 0o777, 0o640, 'addresses stand in it');
   const inFile = path.join(file, 'x.log');
   const found = `expected a file that this user may write, found: '${inFile}' (ENOTDIR)`;
   assert.throws(() => { required(inFile); }, new CliError(`f.yaml:9: gateway.log.file: ${found}`));

@@ -90,6 +90,9 @@ describe('queue show', () => {
     assert.match(silent.out, /"partial":true,"member":"gw-2".*ask again in a moment/);
     answers.splice(0, 2, tells(shown([ENTRY])), refuses);
     assert.equal((await run(['show', ID])).code, 3, 'another may hold it for other recipients');
+    answers[1] = tells(shown([], true));
+    const more = await run(['show', ID]);
+    assert.deepEqual([more.code, more.errors], [3, [`! twinpost: there may be more of message ${ID}; gw-2 has not all of its mail back yet`]]);
   });
 });
 

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import type { TestContext } from 'node:test';
 import type { CliContext } from '../../../src/cli/context.js';
+import { CliError } from '../../../src/cli/context.js';
 import { ExportFolder, safeName } from '../../../src/cli/export/folder.js';
 import type { AliasChoice } from '../../../src/cli/export/spool-plan.js';
 import { sendSpool } from '../../../src/cli/send-spool.js';
@@ -76,6 +77,20 @@ describe('send --spool', () => {
     lines.length = 0;
     assert.equal(await send(), 1);
     assert.deepEqual(lines.filter((line) => line.startsWith('RCPT')), ['RCPT TO:<no@d>\r\n']);
+  });
+
+  test('sends nothing again though nothing can be written, as on a full disk; else it says whom not', async (t) => {
+    const { put, send, lines, folder, errors } = await bench(t);
+    put('1', { sender: 'a@b', recipients: to('yes@d') });
+    put('2', { sender: 'a@b', recipients: to('no@d', 'and@d') });
+    for (const name of ['1', '2']) mkdirSync(join(folder, `${name}.json.tmp`));
+    const why = /2\.json: the server has taken it for <and@d>, and the file can't say so \(EISDIR\): each run would send/;
+    await assert.rejects(send(), (error) => error instanceof CliError && why.test(error.message));
+    assert.deepEqual([existsSync(join(folder, '1.sent')), errors], [true, []]);
+    rmSync(join(folder, '2.json'));
+    lines.length = 0;
+    assert.equal(await send(), 0);
+    assert.deepEqual(lines, []);
   });
 
   test('sends nothing of a file that is no envelope, or whose addresses would be commands', async (t) => {

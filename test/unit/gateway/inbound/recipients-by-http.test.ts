@@ -144,6 +144,15 @@ describe('recipients by HTTP', () => {
     assert.equal(last?.to.length, 1000);
   }));
 
+  test('targets of aliases count, however short they are', () => withRecipients(async ({ kit, table }) => {
+    const answer = JSON.stringify({ to: Array.from({ length: 1000 }, () => '') });
+    kit.answer = (_request, _body, response) => { response.writeHead(200).end(answer); };
+    // 100 of them are just above 16 Mi characters with 32 for each target, and with none 3 Mi below.
+    const keys = Array.from({ length: 100 }, (_none, i) => `${String(i)}@x.example`.padStart(136_000, 'k'));
+    await new Promise<void>((resolve) => { table.learn(keys, () => { resolve(); }); });
+    assert.equal(keys.filter((key) => table.find(key) === NOT_ASKED).length, 1);
+  }));
+
   test('the token goes with it, and nothing but a POST of the address', () => withRecipients(async ({ ask, kit }) => {
     kit.answer = (request, body, response) => {
       assert.deepEqual([request.method, request.headers.authorization, request.headers['content-type']], ['POST', 'Bearer letmein', 'application/json']);
