@@ -53,8 +53,9 @@ export function storeDrainCommand(cli: Argv, context: CliContext, done: (code: n
       const ordered = await ask({ undo, ...order });
       if (ordered.length === 0) throw new CliError(noAnswerText(args.store, group));
       const untilMs = args.wait === true ? endMs : 0;
+      const tell = (line: string): void => { if (!json) terminal.print(line); };
       const { answers, isLate } = undo ? { answers: ordered, isLate: false }
-        : await lookOn(ask, args.store, untilMs, json ? () => undefined : (line) => { terminal.print(line); });
+        : await lookOn(ask, args.store, untilMs, tell);
       for (const { id, answer } of answers) {
         if (json) terminal.print(JSON.stringify({ gateway: id, ...answer }));
         else for (const line of drainLines(id, args.store, answer)) terminal.print(printable(line));
@@ -87,7 +88,8 @@ async function lookOn(
     const left = sumOf(answers, ({ mirrors }) => mirrors);
     if (left === 0 || left === sumOf(answers, ({ stuck }) => stuck)) return { answers, isLate: false };
     if (performance.now() >= untilMs) return { answers, isLate: true };
-    const line = printable([`${counted(left, 'mirror')} still at ${store}`, ...awayLines(answers)].join('; '));
+    const still = `${counted(left, 'mirror')} still at ${store}`;
+    const line = printable([still, ...awayLines(answers)].join('; '));
     if (line !== said) tell(line);
     said = line;
   }

@@ -75,9 +75,9 @@ test('exits with 3 and names who did not answer: nobody may take the store for e
 });
 
 test('waits no longer than --timeout, and says that it is not done', async () => {
-  assert.deepEqual(await run({ mirrors: 2 }, [], '--timeout', '1s'), [1, [
-    '2 mirrors still at store-b', 'gw-1: 2 mirrors are still at store-b',
-    '! twinpost: not done in 1s: it goes on, and the same command waits again',
+  assert.deepEqual(await run({ mirrors: 2 }, [], '--timeout', '1ms'), [1, [
+    'gw-1: 2 mirrors are still at store-b',
+    '! twinpost: not done in 1ms: it goes on, and the same command waits again',
   ]]);
   assert.deepEqual(await run({ mirrors: 2 }, [], '--no-wait'), [0, ['gw-1: 2 mirrors are still at store-b']]);
 });
