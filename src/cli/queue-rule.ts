@@ -161,10 +161,10 @@ export function takeBackVerb(
 
 /** A queue may come later: a name that none has yet is as good as another. */
 function matchedText({ id, queues, messages }: GroupRule): string {
-  if (queues === 0) {
-    return `NOTHING MATCHES now (twinpost queue summary lists queues); rule ${id} is for queues that come`;
-  }
-  return `${counted(queues, 'queue')} with ${counted(messages, 'message')} now; rule ${id}`;
+  const now = queues === 0
+    ? 'NOTHING MATCHES now (twinpost queue summary lists queues), it is for queues that come'
+    : `${counted(queues, 'queue')} with ${counted(messages, 'message')} now`;
+  return `${now}; rule ${id}`;
 }
 
 /** The exit code. */
