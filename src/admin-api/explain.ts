@@ -54,6 +54,8 @@ const explainedTo = z.object({
   is: text,
   /** Whom it stands for; the recipient otherwise. */
   stands_for: name,
+  /** Who may send to it, of an address or a domain; left out of an address of the gateway's own. */
+  senders: text.exactOptional(),
 });
 export type ExplainedTo = Readonly<z.output<typeof explainedTo>>;
 

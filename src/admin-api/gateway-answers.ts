@@ -332,6 +332,8 @@ export const statusAnswer = z.object({
   queued_bytes: z.int(),
   /** Of those, what waits for an operator. */
   held_messages: z.int(),
+  /** Of those, what stands in queues that no route leads out of; releases before do not tell it. */
+  unrouted_messages: z.int().exactOptional(),
   /** What waits for the time that an operator has set; releases before do not tell it. */
   delayed_messages: z.int().exactOptional(),
   memory_used_bytes: z.int(),

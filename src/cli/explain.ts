@@ -170,12 +170,14 @@ function sourceText({ address, name, why }: ExplainedSource): string {
   return `${address}  ${name} in EHLO, ${why === '' ? 'confirmed by the DNS' : `not confirmed: ${why}`}`;
 }
 
-/** What it is, and whom it stands for. */
-function toLines({ recipient, is, stands_for: to }: ExplainedTo, address = to): string[] {
+/** What it is, whom it stands for, and who may send to it. */
+function toLines({ recipient, is, stands_for: to, senders }: ExplainedTo, address = to): string[] {
   const alias = address === to ? '' : `, an alias of ${address}`;
-  if (is === '') return [`to        ${recipient}${alias}`];
+  const who = senders === undefined ? [] : [`senders   ${senders}`];
+  if (is === '') return [`to        ${recipient}${alias}`, ...who];
   const whom = to === recipient ? '' : `: mail goes on to ${to}`;
-  return [`to        ${recipient}`, `is        ${is}${to === '' ? ', and mail ends here' : whom}${alias}`];
+  const what = `is        ${is}${to === '' ? ', and mail ends here' : whom}${alias}`;
+  return [`to        ${recipient}`, what, ...who];
 }
 
 function linesOf(

@@ -1,7 +1,8 @@
 /**
  * The gateways and stores that belong together, found from any one of them: each knows some of the others
- * (`GET /api/v1/group`: stores the gateways of their group, gateways their stores), and they are asked in
- * turn until nobody new is named. Then a verb asks all of a kind at the same time.
+ * (`GET /api/v1/group`: stores the gateways of their group, gateways their stores), and each is asked as soon
+ * as it is named, so that all who are silent are waited for at once. Then a verb asks all of a kind at the
+ * same time.
  *
  *   --from ADDRESS ─► its group ─► groups of those ─► … ─► ask(kind) ─► answers, and who did not answer
  *                                       └─ answers by another name ─► missing; whom it names is not asked
@@ -189,23 +190,24 @@ export async function findGroup(
   const gone = new Set<string>();
   const protocol = new URL(first.url).protocol;
   const awayMs = timeoutMs === undefined ? AWAY_TIMEOUT_MS : Math.min(timeoutMs, AWAY_BOUNDED_MS);
-  let awaitedMs = 0;
-  let fresh = [...take(told)];
-  while (fresh.length > 0) {
-    let heardMs = performance.now();
-    const tolds = await Promise.all(fresh.slice(0, ASKED_AT_ONCE).map(async (member) => {
-      const boundMs = gone.has(keyOf(member)) ? awayMs : hearMs;
-      const heard = await hear(member, new AdminClient(member.client.url, access, boundMs));
-      if (!('how' in heard) || heard.how !== 'silent') heardMs = performance.now();
-      if (!('how' in heard)) return heard;
-      missing.set(keyOf(member), heard);
-      return [];
-    }));
-    awaitedMs += performance.now() - heardMs;
-    fresh = [...fresh.slice(ASKED_AT_ONCE), ...tolds.flatMap((one) => [...take(one)])];
+  const fresh = [...take(told)];
+  const asked = new Map<Member, Promise<void>>();
+  let heardMs = performance.now();
+  while (fresh.length > 0 || asked.size > 0) {
+    for (const member of fresh.splice(0, ASKED_AT_ONCE - asked.size)) asked.set(member, meet(member));
+    await Promise.race(asked.values());
   }
   const lost = [...missing].map(([key, one]) => (gone.has(key) ? goneOf(one) : one));
-  return withLinks(new Group([...members.values()], lost, awaitedMs));
+  return withLinks(new Group([...members.values()], lost, performance.now() - heardMs));
+
+  async function meet(member: Member): Promise<void> {
+    const boundMs = gone.has(keyOf(member)) ? awayMs : hearMs;
+    const heard = await hear(member, new AdminClient(member.client.url, access, boundMs));
+    asked.delete(member);
+    if (!('how' in heard) || heard.how !== 'silent') heardMs = performance.now();
+    if ('how' in heard) missing.set(keyOf(member), heard);
+    else fresh.push(...take(heard));
+  }
 
   /** Those of them that are new and can be asked. */
   function* take(all: readonly MemberAnswer[]): Generator<Member> {

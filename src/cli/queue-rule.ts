@@ -14,7 +14,7 @@ import { durationArgument } from './numbers.js';
 import { orderOf } from './operator.js';
 import { REASON, text } from './options.js';
 import { cancelRules, giveRule, idsOf, rulesOf, unawareLines } from './rule-run.js';
-import type { RuleOutcome } from './rule-run.js';
+import type { GroupRule, RuleOutcome } from './rule-run.js';
 import { SELECTORS, selectorOf } from './selectors.js';
 import type { SelectorArguments } from './selectors.js';
 import { counted, printable } from './tables.js';
@@ -106,8 +106,7 @@ export function giveRuleVerb(
         const what = { order: word, queue: said, rule: id, queues, messages, until };
         return done(toldJson(what, outcome, context));
       }
-      const now = of === undefined
-        ? '' : `: ${counted(of.queues, 'queue')} with ${counted(of.messages, 'message')} now; rule ${of.id}`;
+      const now = of === undefined ? '' : `: ${matchedText(of)}`;
       const state = verb === 'suspend' ? 'is suspended' : 'takes no new mail';
       const line = isOfSenders(target)
         ? `new mail of ${said} is refused; rule ${id}` : `${said} ${state}${now}`;
@@ -158,6 +157,14 @@ export function takeBackVerb(
       done(told(outcome, context));
     },
   );
+}
+
+/** A queue may come later: a name that none has yet is as good as another. */
+function matchedText({ id, queues, messages }: GroupRule): string {
+  const now = queues === 0
+    ? 'NOTHING MATCHES now (twinpost queue summary lists queues), it is for queues that come'
+    : `${counted(queues, 'queue')} with ${counted(messages, 'message')} now`;
+  return `${now}; rule ${id}`;
 }
 
 /** The exit code. */

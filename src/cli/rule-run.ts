@@ -61,6 +61,8 @@ export interface LocalAnswer {
 export interface GroupRule extends QueueRuleAnswer {
   /** Who obeys. */
   readonly gateways: readonly string[];
+  /** Who answers, and does not. */
+  readonly not_obeyed_by: readonly string[];
 }
 
 export interface GivenRule {
@@ -206,13 +208,15 @@ async function answersOf(group: Group): Promise<readonly Answered<QueueRulesAnsw
 
 function merged(answers: readonly Answered<QueueRulesAnswer>[]): readonly GroupRule[] {
   const byId = new Map<string, GroupRule>();
+  const all = answers.map(({ answer }) => answer.told_by);
   for (const { answer: { told_by: gateway, rules } } of answers) {
     for (const rule of rules) {
       const known = byId.get(rule.id);
+      const gateways = [...(known?.gateways ?? []), gateway];
       byId.set(rule.id, {
         ...rule, local: rule.local || known?.local === true,
         queues: rule.queues + (known?.queues ?? 0), messages: rule.messages + (known?.messages ?? 0),
-        gateways: [...(known?.gateways ?? []), gateway],
+        gateways, not_obeyed_by: all.filter((id) => !gateways.includes(id)),
       });
     }
   }

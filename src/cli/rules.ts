@@ -69,14 +69,20 @@ function cancelCommand(cli: Argv, context: CliContext, done: (code: number) => v
   );
 }
 
-function listText(rules: readonly GroupRule[]): string {
+/** Who did not answer is named below the table. */
+function obeyedText({ gateways, not_obeyed_by: others }: GroupRule): string {
+  return others.length === 0 ? gateways.join(', ') : `${gateways.join(', ')}; NOT by ${others.join(', ')}`;
+}
+
+/** Exported for its test. */
+export function listText(rules: readonly GroupRule[]): string {
   const rows = rules.map((rule) => [
     printable(rule.id), rule.local ? `${rule.verb} (local)` : rule.verb, printable(rule.queue),
     timeText(rule.since),
     rule.until === null ? 'until cancelled' : timeText(rule.until),
     // An order over new mail names none, and its messages are those that it was done to.
     isStandingVerb(rule.verb) ? '' : formatCount(rule.queues),
-    formatCount(rule.messages), printable(rule.gateways.join(', ')), printable(`${rule.who}: ${rule.reason}`),
+    formatCount(rule.messages), printable(obeyedText(rule)), printable(`${rule.who}: ${rule.reason}`),
   ]);
   return tableText([
     { title: 'Rule' }, { title: 'Verb' }, { title: 'Over' }, { title: 'Since' }, { title: 'Until' },

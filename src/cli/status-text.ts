@@ -344,13 +344,17 @@ function ruleLines(status: StatusAnswer, nowMs: number, isTty: boolean): string[
     ...orderLines(status, nowMs, isTty)];
 }
 
-function heldLine({ held_messages: held, queued_messages: all }: StatusAnswer, isTty: boolean): string[] {
+function heldLine(
+  { held_messages: held, unrouted_messages: unrouted, queued_messages: all }: StatusAnswer, isTty: boolean,
+): string[] {
   if (held === 0) return [];
   const wait = held === 1 ? 'waits' : 'wait';
   const count = `${formatCount(held)} of ${counted(all, 'message')}`;
-  return [`  ${paint('HELD', 'yellow', isTty)}        ${count} ${wait} `
-    + 'for an operator: twinpost queue summary says in which queues; queue release lets it go, but where no '
-    + 'route leads out: there add one with the name of the queue, or queue rebind'];
+  const unled = (unrouted ?? 0) === 0 ? '' : `, ${formatCount(unrouted ?? 0)} of them with no route`;
+  const but = unrouted === 0 ? '' : ', but where no route leads out: there add one with the name of the '
+    + 'queue, or queue rebind';
+  return [`  ${paint('HELD', 'yellow', isTty)}        ${count} ${wait} for an operator${unled}: `
+    + `twinpost queue summary says in which queues; queue release lets it go${but}`];
 }
 
 function delayedLine(

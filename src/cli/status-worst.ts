@@ -241,11 +241,13 @@ function destinationFindings(status: StatusAnswer): Finding[] {
 
 /** What waits, and for what. */
 function queueFindings(status: StatusAnswer): Finding[] {
-  const { gateway, hurting, rules = [], orders = [], held_messages: held, orders_left: left = 0 } = status;
+  const { gateway, hurting, rules = [], orders = [], orders_left: left = 0 } = status;
+  const { held_messages: held, unrouted_messages: unrouted = 0 } = status;
   const found = hurting.queues.filter(({ messages }) => messages >= WORTH_MESSAGES)
     .map((one) => warning('queues', gateway, hurtingText(one)));
   if (held > 0) {
-    const text = `${counted(held, 'message')} held: twinpost queue summary says in which queues`;
+    const unled = unrouted === 0 ? '' : `, ${formatCount(unrouted)} of them with no route`;
+    const text = `${counted(held, 'message')} held${unled}: twinpost queue summary says in which queues`;
     found.push(warning('orders', gateway, text));
   }
   for (const rule of rules) {

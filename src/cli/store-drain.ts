@@ -14,7 +14,8 @@ import { longExample } from './examples.js';
 import { NOT_ALL_KNOW, findGroup, missingText, reportMissing, withGroupOptions } from './group.js';
 import type { Answered, Group, Missing } from './group.js';
 import { orderOf } from './operator.js';
-import { REASON } from './options.js';
+import { REASON, textOr } from './options.js';
+import { durationArgument } from './numbers.js';
 import { counted, printable } from './tables.js';
 
 const POLL_MS = 500;
@@ -22,7 +23,7 @@ const NOT_THERE = 404;
 const AWAY = 'the register is away: nothing moves until it answers';
 
 const EXIT_CODES = 'exit code: 0 done, 3 a gateway did not answer, 2 wrong usage, 1 anything else, such as '
-  + 'CAN\'T LEAVE';
+  + 'CAN\'T LEAVE, or --timeout is over';
 
 export function storeDrainCommand(cli: Argv, context: CliContext, done: (code: number) => void): Argv {
   return cli.command(
@@ -35,6 +36,7 @@ export function storeDrainCommand(cli: Argv, context: CliContext, done: (code: n
         .option('reason', REASON)
         .option('force', { type: 'boolean', describe: 'fewer copies than configured are success too' })
         .option('wait', { type: 'boolean', describe: 'until no partition is left there' })
+        .option('timeout', textOr('1h', 'with --wait, wait no longer than this'))
         .option('json', { type: 'boolean', describe: 'one JSON object a line: a gateway' }),
         '$0 store drain store-1 --wait --reason "disk to be changed"',
         'before store-1 is taken out for good'),
@@ -43,24 +45,17 @@ export function storeDrainCommand(cli: Argv, context: CliContext, done: (code: n
       const json = args.json === true;
       const undo = args.undo === true;
       const order = orderOf('store drain', args.reason);
+      const endMs = performance.now() + durationArgument('timeout', args.timeout);
       const group = await findGroup(args, context);
       const ask = async (given?: DrainOrder): Promise<readonly Answered<DrainAnswer>[]> =>
         (await group.ask('gateway', (client) => drainAt(client, args.store, given)))
           .flatMap(({ answer, ...one }) => (answer === undefined ? [] : [{ ...one, answer }]));
-      let answers = await ask({ undo, ...order });
-      if (answers.length === 0) throw new CliError(noAnswerText(args.store, group));
-      let said = '';
-      // The first look comes after the gateways have had time to see what can move.
-      while (!undo) {
-        await new Promise((resolve) => setTimeout(resolve, POLL_MS));
-        answers = await ask();
-        const left = sumOf(answers, ({ mirrors }) => mirrors);
-        if (args.wait !== true || left === 0 || left === sumOf(answers, ({ stuck }) => stuck)) break;
-        const still = `${counted(left, 'mirror')} still at ${args.store}`;
-        const line = printable([still, ...awayLines(answers)].join('; '));
-        if (!json && line !== said) terminal.print(line);
-        said = line;
-      }
+      const ordered = await ask({ undo, ...order });
+      if (ordered.length === 0) throw new CliError(noAnswerText(args.store, group));
+      const untilMs = args.wait === true ? endMs : 0;
+      const tell = (line: string): void => { if (!json) terminal.print(line); };
+      const { answers, isLate } = undo ? { answers: ordered, isLate: false }
+        : await lookOn(ask, args.store, untilMs, tell);
       for (const { id, answer } of answers) {
         if (json) terminal.print(JSON.stringify({ gateway: id, ...answer }));
         else for (const line of drainLines(id, args.store, answer)) terminal.print(printable(line));
@@ -70,10 +65,34 @@ export function storeDrainCommand(cli: Argv, context: CliContext, done: (code: n
       const hasAnswered = answers.length > 0;
       if (hasAnswered && missing.length > 0) terminal.error(unheardText(args.store, undo, missing));
       const force = args.force === true;
-      if (!hasAnswered || answers.some(({ answer }) => hasFailed(answer, force))) done(1);
+      const isGivenUp = isLate && args.wait === true;
+      if (isGivenUp) {
+        terminal.error(`twinpost: not done in ${args.timeout}: it goes on, and the same command waits again`);
+      }
+      if (isGivenUp || !hasAnswered || answers.some(({ answer }) => hasFailed(answer, force))) done(1);
       else done(missing.length > 0 ? NOT_ALL_KNOW : 0);
     },
   );
+}
+
+/** Until nothing moves any more, or that time is over. */
+async function lookOn(
+  ask: () => Promise<readonly Answered<DrainAnswer>[]>, store: string, untilMs: number,
+  tell: (line: string) => void,
+): Promise<{ readonly answers: readonly Answered<DrainAnswer>[]; readonly isLate: boolean }> {
+  let said = '';
+  for (;;) {
+    // The first look comes after the gateways have had time to see what can move.
+    await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+    const answers = await ask();
+    const left = sumOf(answers, ({ mirrors }) => mirrors);
+    if (left === 0 || left === sumOf(answers, ({ stuck }) => stuck)) return { answers, isLate: false };
+    if (performance.now() >= untilMs) return { answers, isLate: true };
+    const still = `${counted(left, 'mirror')} still at ${store}`;
+    const line = printable([still, ...awayLines(answers)].join('; '));
+    if (line !== said) tell(line);
+    said = line;
+  }
 }
 
 /** Copies move by what the register takes. */

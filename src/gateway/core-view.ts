@@ -194,20 +194,24 @@ export class CoreView implements GatewayView {
   }
 
   #queued(): Pick<
-    StatusAnswer, 'queues' | 'queued_messages' | 'queued_bytes' | 'held_messages' | 'delayed_messages'
+    StatusAnswer, 'queues' | 'queued_messages' | 'queued_bytes' | 'held_messages' | 'unrouted_messages'
+    | 'delayed_messages'
   > {
     const { registry, entries: { table } } = this.#ports.core;
     let messages = 0;
     let bytes = 0;
     let delayed = 0;
+    let unrouted = 0;
     for (const queue of registry.queues()) {
       messages += queue.length;
+      if (!queue.routed) unrouted += queue.heldCount;
       delayed += queue.delayedCount;
       bytes += queue.bytes;
     }
     return {
       queues: registry.queueCount, queued_messages: messages, queued_bytes: bytes,
-      held_messages: table.census.count(EntryState.HELD), delayed_messages: delayed,
+      held_messages: table.census.count(EntryState.HELD), unrouted_messages: unrouted,
+      delayed_messages: delayed,
     };
   }
 

@@ -115,7 +115,7 @@ test('a site is suspended for all domains whose mail it takes, when the DNS has 
   t.after(() => cluster.stop());
   const site = ['--site', 'mx1.big.example', '--reason', 'a test', '--from', `127.0.0.1:${String(cluster.adminPort)}`] as const;
   const given = await twinpost(['queue', 'suspend', ...site]);
-  assert.match(given.out, /^--site mx1\.big\.example is suspended: 0 queues with 0 messages now; rule /, given.error);
+  assert.match(given.out, /^--site mx1\.big\.example is suspended: NOTHING MATCHES now .*; rule /, given.error);
   const talk = await SmtpTalk.start(cluster.smtpPort);
   for (const domain of ['one', 'two', 'three']) {
     await talk.say('MAIL FROM:<me@there.example>');

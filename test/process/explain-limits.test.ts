@@ -41,7 +41,7 @@ test('explain names the limit that binds: back-off, an order, concurrency; and s
 
     const asked = (...args: readonly string[]): ReturnType<typeof twinpost> => twinpost(['explain', ...args, '--gateway', `${HOST}:${String(cluster.adminPort)}`]);
     const [first = '', ...told] = (await asked('bob@x.example')).out.split('\n');
-    assert.deepEqual([first, told[0]], ['to        bob@x.example', 'queue     x.example'], 'by what the gateway has in force, and no file');
+    assert.deepEqual([first, told[1]], ['to        bob@x.example', 'queue     x.example'], 'by what the gateway has in force, and no file');
     assert.match(told.join('\n'), /^BINDS {5}gateway-1 {2}next hop: the next hop \S+ is down for \S+, and is tried again in \S+: .*ECONNREFUSED$/m);
     for (const destination of ['x.example', 'X.EXAMPLE']) assert.match((await asked(destination)).out, /^queue {5}x\.example$/m, destination);
     const wrong = await asked('nobody');

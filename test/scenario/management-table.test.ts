@@ -4,6 +4,8 @@ import { describe, test } from 'node:test';
 import { CoreView } from '../../src/gateway/core-view.js';
 import type { TableRowAnswer } from '../../src/admin-api/gateway-answers.js';
 import { GatewayMetrics } from '../../src/observability/gateway-metrics.js';
+import { doById } from './by-id.js';
+import { coreOf } from './inspect.js';
 import { World } from './world.js';
 
 const WALL_MS = 1_800_000_000_000;
@@ -35,6 +37,23 @@ test('of what waits for no person, status names first what has mail in memory', 
   world.until(() => view.status().waiting_for.stores === 24, 60_000);
   const { waiting } = view.status();
   assert.deepEqual([waiting.length, ...waiting.slice(0, 4).map(({ messages }) => messages)], [20, 3, 2, 1, 0]);
+});
+
+test('status counts what is held, and of that what no route leads out for', () => {
+  const world = World.started({ queues: [{ name: 'q1' }, { name: 'q2' }] });
+  world.hops.script = () => 'defer';
+  world.submitMany(3, ['q1']);
+  const [held] = world.submitMany(2, ['q2']);
+  world.run(1000);
+  assert.deepEqual(doById(coreOf(world), 'hold', held?.id ?? 0).whys, ['']);
+  world.run(1000);
+  world.unrouted.add('q1');
+  world.gateway.kill();
+  world.startGateway();
+  world.until(() => world.isWhole, 10_000);
+  world.run(1000);
+  const { queued_messages: queued, held_messages: all, unrouted_messages: unrouted } = viewOf(world).status();
+  assert.deepEqual([queued, all, unrouted], [5, 4, 3]);
 });
 
 describe('the management table', () => {

@@ -36,6 +36,7 @@ export class AliasJudge {
     const router: DestinationPorts['router'] = {
       route: (domain, ...rest) => anywhere.route(domain, ...rest),
       routeNamed: (_name, domain) => anywhere.route(domain, 'mail', '', OWN_ORIGIN),
+      isTooLong: (...where) => anywhere.isTooLong(...where),
     };
     const roles = new RoleAddresses(SOMEBODY, policy, []);
     this.#desk = { policy, roles, ports: { router, toAscii, recipients: this.#table }, lookups: 0 };

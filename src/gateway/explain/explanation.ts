@@ -134,7 +134,8 @@ function meantAndRouted(question: ExplainQuestion, options: ExplainOptions, port
   if (typeof path === 'string') return destination(recipient, path, desk, origin, options);
   const meant = meantBy(path, reversePath, roles, options, ports.clock);
   const { to } = meant;
-  const told = { recipient, is: meant.is, stands_for: to?.address ?? '' };
+  const senders = meant.is === '' ? sendersTo(path.domain, desk) : {};
+  const told = { recipient, is: meant.is, stands_for: to?.address ?? '', ...senders };
   if (to === undefined) return { to: told, routed: [] };
   if (options.smtp.recipientsByHttp !== undefined && policy.isRelayDomain(to.domain)) {
     const text = `who is there in ${to.domain} is asked for by HTTP (smtp.recipients), and not here`;
@@ -154,16 +155,21 @@ function destination(
 ): Found {
   const { policy, ports: { recipients } } = desk;
   const route = createRouter(routes).routeOfQueue(text, 'mail');
+  // An address of nobody's: conditions of routes that name recipients mean others.
+  const path = /[.[]/.test(text) ? parsePath(`<*@${text}>`, 0, toAscii) : why;
   if (route !== undefined) {
     if (route.nextHop.isByMx === true && route.nextHop.host === '') {
       const each = `route ${text} has a queue for each domain: say the domain, or ${text}/DOMAIN`;
       throw new NotExplained('question', each);
     }
-    const to = { recipient: text, is: 'a queue', stands_for: text };
+    // A route of one domain has its name.
+    const isOfDomain = typeof path !== 'string' && routes.some(({ name, domains: [domain, ...others] }) =>
+      name === text && domain === path.domain && others.length === 0);
+    const to = {
+      recipient: text, is: 'a queue', stands_for: text, ...(isOfDomain ? sendersTo(path.domain, desk) : {}),
+    };
     return { to, routed: [{ route, address: text, hasLeft: false, key: text }] };
   }
-  // An address of nobody's: conditions of routes that name recipients mean others.
-  const path = /[.[]/.test(text) ? parsePath(`<*@${text}>`, 0, toAscii) : why;
   if (typeof path === 'string') {
     const names = routes.map(({ name }) => name).join(', ');
     const isNone = `'${text}' is no address (${why}), no domain and no queue`;
@@ -174,8 +180,17 @@ function destination(
   const is = isListed ? 'a domain of ours: a listed recipient may have a way of his own' : 'a domain';
   const routed = byDomain({ address: `@${domain}`, domain }, desk, origin);
   if ('reply' in routed) throw refused(text, routed.reply);
-  const to = { recipient: text, is, stands_for: text };
+  const to = { recipient: text, is, stands_for: text, ...sendersTo(domain, desk) };
   return { to, routed: routed.map((one) => ({ ...one, address: text })) };
+}
+
+/** By the domain alone, as RCPT judges it (inbound/commands/recipient.ts). */
+function sendersTo(domain: string, { policy, roles }: DestinationDesk): { readonly senders: string } {
+  if (policy.isRelayDomain(domain)) return { senders: 'anybody: it is in relay_domains' };
+  const role = parsePath(`<postmaster@${domain}>`, 0, toAscii);
+  const hasOwn = typeof role !== 'string' && roles.destinationOf(role) !== undefined;
+  const others = hasOwn ? "others only to addresses of the gateway's own" : 'nobody else';
+  return { senders: `users, and clients of relay_networks and relay_certificates; ${others}` };
 }
 
 function refused(recipient: string, reply: string): NotExplained {

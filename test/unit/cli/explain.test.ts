@@ -99,12 +99,14 @@ async function explain(t: TestContext, to: string | Explained, ...more: readonly
   return { code, out: printed.filter((line) => !isError(line) && !untold.includes(line)), errors: printed.filter(isError) };
 }
 
+const OWN_ALONE = 'senders   users, and clients of relay_networks and relay_certificates; nobody else';
+
 describe('explain', () => {
   test('names queue, hosts in their order, and the addresses that count', async (t) => {
     const { code, out } = await explain(t, 'x@there.example');
     assert.deepEqual([code, ...out], [
       0,
-      'to        x@there.example', 'queue     default/there.example', 'next hop  mx://there.example:25',
+      'to        x@there.example', OWN_ALONE, 'queue     default/there.example', 'next hop  mx://there.example:25',
       'host      10 a.there.example:25  8.8.8.8; 10.0.0.1 is a private address, which is not connected to (delivery.mx.allow_private_addresses)',
       'host      20 b.there.example:25  it has no address',
       'tls       may', 'dane      none asked for: no believed resolver says that the MX records are signed', 'retries   after 5min to 1h, for 5d',
@@ -259,10 +261,25 @@ describe('explain', () => {
     assert.deepEqual((await explain(t, 'there.example', '--from', 'a@news.example', '--listener', '127.0.0.1:2587')).out.filter((line) => line.startsWith('queue')), ['queue     bulk']);
   });
 
+  test('says of an address, a domain and a queue that is one domain\'s who may send there, and not of others', async (t) => {
+    const senders = async (to: string): Promise<string | undefined> => {
+      const { out } = await explain(t, to);
+      const lines = out.filter((line) => line.startsWith('senders'));
+      assert.ok(lines.length <= 1);
+      return lines[0];
+    };
+    const anybody = 'senders   anybody: it is in relay_domains';
+    assert.deepEqual([await senders('anna@ours.example'), await senders('ours.example')], [anybody, anybody]);
+    assert.deepEqual([await senders('x@there.example'), await senders('there.example')], [OWN_ALONE, OWN_ALONE]);
+    const some = "senders   users, and clients of relay_networks and relay_certificates; others only to addresses of the gateway's own";
+    assert.equal(await senders('gw.test'), some);
+    assert.deepEqual([await senders('box'), await senders('default/there.example'), await senders('postmaster@gw.test')], [undefined, undefined, undefined]);
+  });
+
   test('takes the file of `twinpost up`, as config check does', async () => {
     const printed: string[] = [];
     const code = await runCli(['explain', 'anna@example.com', '--config', 'configs/up.yaml', '--gateway', '127.0.0.1:1'], contextFor(printed));
-    assert.deepEqual([code, printed.slice(0, 3)], [0, ['to        anna@example.com', 'queue     default', 'next hop  smtp://127.0.0.1:2526']], printed.join('\n'));
+    assert.deepEqual([code, printed.slice(0, 4)], [0, ['to        anna@example.com', OWN_ALONE, 'queue     default', 'next hop  smtp://127.0.0.1:2526']], printed.join('\n'));
   });
 
   test('says where it looked when no gateway answers', async () => {

@@ -25,20 +25,23 @@ after(() => {
   }
 });
 
-/** Answers /api/v1/group as one member would; its `knows` may be filled in later. Without `self` it never answers. `linked`: of a store, who has a link. */
-async function member(self: Omit<Known, 'admin'> | undefined, knows: Known[], token?: string, linked: readonly string[] = [], retired: readonly string[] = []): Promise<string> {
+/** Answers /api/v1/group as one member would; its `knows` may be filled in later. Without `self` it never answers. It does so after `before`. `linked`: of a store, who has a link. */
+async function member(self: Omit<Known, 'admin'> | undefined, knows: Known[], token?: string, linked: readonly string[] = [], retired: readonly string[] = [], before: () => Promise<void> | void = () => undefined): Promise<string> {
   const server = http.createServer((request, response) => {
     if (self === undefined) return;
+    void Promise.resolve(before()).then(() => { answer(self, request, response); });
+  });
+  const answer = (self: Omit<Known, 'admin'>, request: http.IncomingMessage, response: http.ServerResponse): void => {
     const allowed = token === undefined || request.headers.authorization === `Bearer ${token}`;
     response.writeHead(allowed ? 200 : 401, { 'content-type': 'application/json' });
     const members = [{ ...self, admin: null, away: false, self: true }, ...knows.map((one) => ({ away: false, ...one, self: false }))];
     const gateways = ['gw-1', 'gw-2'].map((id) => ({ id, incarnation: 1, active: linked.includes(id), granted_bytes: 0, connections: [] }));
     const [, ofRetire] = /gateways\/(.*)\/retire$/.exec(request.url ?? '') ?? [];
-    const answer = request.url?.endsWith('/status') === true ? { ...STORE_STATUS, store_id: self.id, gateways }
+    const told = request.url?.endsWith('/status') === true ? { ...STORE_STATUS, store_id: self.id, gateways }
       : ofRetire === undefined ? { members }
         : { told_by: self.id, gateway: ofRetire, retired: retired.includes(ofRetire), partitions: ofRetire === 'gw-4' ? 2 : 1, messages: 0, kept: 1, kept_for: [], living: [] };
-    response.end(JSON.stringify(allowed ? answer : { error: 'no' }));
-  });
+    response.end(JSON.stringify(allowed ? told : { error: 'no' }));
+  };
   servers.push(server);
   await new Promise<void>((resolve) => { server.listen(0, '127.0.0.1', resolve); });
   return `127.0.0.1:${String((server.address() as AddressInfo).port)}`;
@@ -62,6 +65,17 @@ describe('a group', () => {
       assert.deepEqual(group.members.map((one) => one.id).sort(), ['gw-1', 'gw-2', 'store-a']);
       assert.deepEqual(group.missing('gateway', 'store'), []);
     }
+  });
+
+  test('is asked as it is named: nobody is waited for before another is asked', async () => {
+    let onAsked = (): void => undefined;
+    const isAsked = new Promise<void>((resolve) => { onAsked = resolve; });
+    const late = await member({ id: 'store-b', kind: 'store' }, [], undefined, [], [], () => { onAsked(); });
+    const second = await member({ id: 'gw-2', kind: 'gateway' }, [{ id: 'store-b', kind: 'store', admin: late }]);
+    const slow = await member({ id: 'store-a', kind: 'store' }, [], undefined, [], [], () => isAsked);
+    const first = await member({ id: 'gw-1', kind: 'gateway' }, [{ id: 'store-a', kind: 'store', admin: slow }, { id: 'gw-2', kind: 'gateway', admin: second }]);
+    const group = await findGroup(from(first), contextFor([]));
+    assert.deepEqual([group.members.map(({ id }) => id).sort(), group.missing('gateway', 'store')], [['gw-1', 'gw-2', 'store-a', 'store-b'], []]);
   });
 
   test('names those that do not answer, hang, want a token, or have no address', async () => {

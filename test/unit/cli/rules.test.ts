@@ -9,9 +9,9 @@ import { NOT_ALL_KNOW } from '../../../src/cli/group.js';
 import type { AdminClient } from '../../../src/cli/admin-client.js';
 import { Group } from '../../../src/cli/group.js';
 import type { Member } from '../../../src/cli/group.js';
-import { told, toldJson } from '../../../src/cli/queue-rule.js';
-import { cancelRules, giveRule } from '../../../src/cli/rule-run.js';
-import { rulesCommand } from '../../../src/cli/rules.js';
+import { giveRuleVerb, told, toldJson } from '../../../src/cli/queue-rule.js';
+import { cancelRules, giveRule, rulesOf } from '../../../src/cli/rule-run.js';
+import { listText, rulesCommand } from '../../../src/cli/rules.js';
 import { contextFor } from './played-context.js';
 
 const RULE: QueueRuleAnswer = { id: 'gw-1-1-1', verb: 'suspend', queue: 'out', who: 'ann', reason: 'r', since: 1, until: null, local: false, queues: 3, messages: 4 };
@@ -23,15 +23,17 @@ async function asked(words: readonly string[], rules: readonly QueueRuleAnswer[]
     const id = /^\/api\/v1\/rules\/(.*)\/cancel$/.exec(request.url ?? '')?.[1];
     if (id !== undefined) standing = standing.filter((rule) => rule.id !== id);
     const own = { id: 'gw-1', kind: 'gateway', admin: request.headers.host ?? null, self: true, away: false };
-    const answer = id !== undefined ? { rule: id, local } : request.url === '/api/v1/group' ? { members: [own] } : { told_by: 'gw-1', living: ['gw-1'], rules: standing };
+    const answer = id !== undefined ? { rule: id, local } : request.method === 'POST' ? { rule: RULE.id, local } : request.url === '/api/v1/group' ? { members: [own] } : { told_by: 'gw-1', living: ['gw-1'], rules: standing };
     response.writeHead(200, { 'content-type': 'application/json' });
     response.end(JSON.stringify(answer));
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const printed: string[] = [];
   let code = -1;
-  await rulesCommand(yargs(), contextFor(printed), (given) => { code = given; })
-    .parseAsync(['rules', ...words, '--from', `127.0.0.1:${String((server.address() as AddressInfo).port)}`]);
+  const done = (given: number): void => { code = given; };
+  const context = contextFor(printed);
+  const cli = words[0] === 'suspend' ? giveRuleVerb(yargs(), context, done, 'suspend') : rulesCommand(yargs(), context, done);
+  await cli.parseAsync([...(words[0] === 'suspend' ? [] : ['rules']), ...words, '--from', `127.0.0.1:${String((server.address() as AddressInfo).port)}`]);
   server.closeAllConnections();
   server.close();
   return { code, printed };
@@ -45,6 +47,22 @@ test('a rule of an order over new mail names no queues, and all are listed by wh
     'gw-1-1-1|suspend|out|until|3|4|gw-1|ann: r',
     'gw-1-1-2|delete|--sender x|until|5|gw-1|ann: r',
   ]);
+});
+
+test('a rule that nothing matches yet stands, and it is said that nothing does', async () => {
+  const suspend = (queues: number): Promise<{ code: number; printed: string[] }> => asked(['suspend', 'TYPO', '--reason', 'r'], [{ ...RULE, queues }]);
+  assert.deepEqual(await suspend(0), { code: 0, printed: ['TYPO is suspended: NOTHING MATCHES now (twinpost queue summary lists queues), it is for queues that come; rule gw-1-1-1'] });
+  assert.deepEqual(await suspend(3), { code: 0, printed: ['TYPO is suspended: 3 queues with 4 messages now; rule gw-1-1-1'] });
+});
+
+test('who answers and does not obey a rule is named with it', async () => {
+  const member = (id: string, rules: readonly QueueRuleAnswer[]): Member => {
+    const client: Partial<AdminClient> = { rules: () => Promise.resolve({ told_by: id, living: [], rules: [...rules] }) };
+    return { id, kind: 'gateway', client: client as AdminClient };
+  };
+  const rules = await rulesOf(new Group([member('gw-1', [RULE]), member('gw-2', []), member('gw-3', [RULE])], []));
+  assert.deepEqual(rules.map(({ gateways, not_obeyed_by: others }) => [gateways, others]), [[['gw-1', 'gw-3'], ['gw-2']]]);
+  assert.match(listText(rules), / gw-1, gw-3; NOT by gw-2 /);
 });
 
 test('what nobody knows is not cancelled: with --local it is kept as taken back, and that is said', async () => {

@@ -95,6 +95,12 @@ test('of a release before, what it does not tell is not shown', () => {
   assert.doesNotMatch(text, /ORDER|HELD|DELAYED/);
 });
 
+test('of what is held, it is said how much has no route, and how to let go what is there', () => {
+  const held = (unrouted: number): string => shown({ ...STATUS, unrouted_messages: unrouted });
+  assert.match(held(0), /^ {2}HELD {8}3 of 41 messages wait for an operator: twinpost queue summary says in which queues; queue release lets it go$/m);
+  assert.match(held(2), /^ {2}HELD {8}3 of 41 messages wait for an operator, 2 of them with no route: .*; queue release lets it go, but where no route leads out: there add one with the name of the queue, or queue rebind$/m);
+});
+
 test('orders of which each gateway tells say how far they are; of many the first stand there', () => {
   const order = { order: 'o', verb: 'rebind', selector: '--everything', phase: 'looking', given: NOW, who: 'ann', reason: 'r', matched: 1, done: 0, grace_ends: null, until: null } as const;
   const text = (phase: 'looking' | 'found' | 'acting', more: number): string => shown({ ...STATUS, orders: Array.from({ length: more }, () => ({ ...order, phase })) });

@@ -75,6 +75,7 @@ describe('the first line of the status', () => {
     [{ configuration: { ...CONFIGURATION, refused: 'gw.yaml:3: x' } }, 'ERROR gw-1: the file of its configuration is refused: gw.yaml:3: x'],
     [{ configuration: CONFIGURATION }, 'ALL WELL'],
     [{ held_messages: 2 }, 'WARNING gw-1: 2 messages held: twinpost queue summary says in which queues'],
+    [{ held_messages: 2, unrouted_messages: 1 }, 'WARNING gw-1: 2 messages held, 1 of them with no route: twinpost queue summary says in which queues'],
     [{ orders: [{ ...ORDER, phase: 'grace' }] }, 'WARNING gw-1: bounce --domain x.example of ann is done to 1,504 messages when its grace is over'],
     [{ orders: [{ ...ORDER, phase: 'acting' }] }, 'WARNING gw-1: bounce --domain x.example of ann is done to 1,504 messages at this moment'],
     [{ orders: [{ ...ORDER, phase: 'looking' }, { ...ORDER, verb: 'flush', phase: 'acting' }] }, 'ALL WELL'],

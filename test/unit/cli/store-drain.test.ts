@@ -74,6 +74,14 @@ test('exits with 3 and names who did not answer: nobody may take the store for e
   assert.equal(code, 1, 'what can not leave is more than what is not known');
 });
 
+test('waits no longer than --timeout, and says that it is not done', async () => {
+  assert.deepEqual(await run({ mirrors: 2 }, [], '--timeout', '1ms'), [1, [
+    'gw-1: 2 mirrors are still at store-b',
+    '! twinpost: not done in 1ms: it goes on, and the same command waits again',
+  ]]);
+  assert.deepEqual(await run({ mirrors: 2 }, [], '--no-wait'), [0, ['gw-1: 2 mirrors are still at store-b']]);
+});
+
 test('exits with 1 when fewer copies than configured are left, and with 0 when that is meant', async () => {
   const [code, said] = await run({ copies_missing: 16 }, []);
   assert.deepEqual([code, said.length, said[0]], [1, 2, 'gw-1: nothing is left at store-b']);

@@ -75,7 +75,7 @@ function byRoute(
 ): Effect {
   const { options, ports } = desk;
   const plain = ports.router.route(domain, 'mail', address, transaction);
-  if (plain === undefined) return noRoute(domain);
+  if (plain === undefined) return noRoute(ports.router, { address, domain }, transaction);
   const route = routeOf(plain, transaction, desk);
   if (transaction.countedRecipients >= options.recipientsMax) return replies.TOO_MANY_RECIPIENTS;
   const full = admissionRefusal(desk, route);

@@ -5,12 +5,12 @@
  *
  *   RCPT ─► policy said yes ─► destinations ─┬─► not in the table        550 5.1.1
  *                                            ├─► no route                550 5.4.4
+ *                                            ├─► its queue has no name   550 5.1.2
  *                                            ├─► table can't be read     451 4.4.3
  *                                            ├─► somebody must be asked  then it is tried again
  *                                            └─► one or more: (route, address)
  */
 import type { ToAscii } from '../../../platform/ports.js';
-import { DOMAIN_CHARACTERS_SURE } from '../../queue/router.js';
 import type { MailOrigin, QueueClass, Route, Router } from '../../queue/types.js';
 import { isAscii, parsePath } from '../policy/address.js';
 import type { Path } from '../policy/address.js';
@@ -38,7 +38,7 @@ export interface RoutedRecipient {
 }
 
 export interface DestinationPorts {
-  readonly router: Pick<Router, 'route' | 'routeNamed'>;
+  readonly router: Pick<Router, 'route' | 'routeNamed' | 'isTooLong'>;
   readonly toAscii: ToAscii;
   readonly recipients: RecipientTable | undefined;
 }
@@ -81,14 +81,16 @@ export function byDomain(
   queueClass: QueueClass = 'mail',
 ): readonly RoutedRecipient[] | Refusal {
   const route = router.route(domain, queueClass, address, origin);
-  if (route === undefined) return noRoute(domain);
+  if (route === undefined) return noRoute(router, { address, domain }, origin);
   const hasLeft = !policy.isRelayDomain(domain);
   return [{ route, address, hasLeft, key: mailboxKey(address, domain) }];
 }
 
-/** There is none for mail to the domain, or a queue there would have too long a name. */
-export function noRoute(domain: string): Refusal {
-  return domain.length > DOMAIN_CHARACTERS_SURE ? replies.DOMAIN_TOO_LONG : replies.NO_ROUTE;
+/** There is none for mail to it, or a queue of its route would have too long a name. */
+export function noRoute(
+  router: Pick<Router, 'isTooLong'>, { address, domain }: Destination, origin: MailOrigin,
+): Refusal {
+  return router.isTooLong(domain, address, origin) ? replies.DOMAIN_TOO_LONG : replies.NO_ROUTE;
 }
 
 /** Local parts stay as they are written (RFC 5321 2.4), of domains upper and lower case are the same. */
@@ -157,8 +159,9 @@ class Expansion {
       ? router.route(domain, this.#queueClass, address, this.#origin)
       : router.routeNamed(named, domain, this.#queueClass);
     if (route === undefined) {
-      const isMissing = named !== '' && router.routeNamed(named, '', this.#queueClass) === undefined;
-      return isMissing ? replies.ROUTE_MISSING : noRoute(domain);
+      if (named === '') return noRoute(router, { address, domain }, this.#origin);
+      const isMissing = router.routeNamed(named, '', this.#queueClass) === undefined;
+      return isMissing ? replies.ROUTE_MISSING : replies.DOMAIN_TOO_LONG;
     }
     if (!this.#found.has(key)) this.#found.set(key, { route, address, hasLeft: !isListed, key });
     return this.#found.size > this.#max ? replies.TOO_MANY_RECIPIENTS : undefined;

@@ -227,8 +227,9 @@ export function badParameter(rule: string): Refusal {
 export const ROUTED_LOCAL_PART = refusal('relay-denied', '550 5.7.1 Relaying by the local part denied');
 export const RELAY_DENIED = refusal('relay-denied', '550 5.7.1 Relaying denied');
 export const NO_ROUTE = refusal('no-route', '550 5.4.4 No route to this domain');
+/** Within the 255 octets of RFC 5321 4.5.3.1.2: it is this server that has no queue for it. */
 export const DOMAIN_TOO_LONG =
-  refusal('no-route', '550 5.4.4 No route to this domain, or its name is too long for a queue here');
+  refusal('no-route', '550 5.1.2 The name of this domain is too long for a queue here');
 /** A list longer than the limit is no sign of a bored client. */
 export const TOO_MANY_RECIPIENTS =
   refusal('too-many-recipients', '452 4.5.3 Too many recipients; send the rest in another transaction', true);

@@ -15,6 +15,8 @@ import type { InboundOptions } from '../../../../src/gateway/inbound/options.js'
 import type { MailTransaction } from '../../../../src/gateway/inbound/session/transaction.js';
 import type { ServerSession } from '../../../../src/gateway/inbound/session/session.js';
 import type { MemoryReception } from '../../../dialog/memory-reception.js';
+import type { RateLimits } from '../../../../src/gateway/inbound/limits/rate-limits.js';
+import { limits } from '../../../inbound/rates.js';
 import { NO_METRICS, openSession, testDesk } from '../../../inbound/desk.js';
 import type { RefusalRecord } from '../../../inbound/desk.js';
 import { MemoryConnection } from '../../../scenario/memory-connection.js';
@@ -34,7 +36,7 @@ interface Tap {
 
 class Kit {
   readonly reception: MemoryReception;
-  readonly connection = new MemoryConnection('198.51.100.7');
+  readonly connection: MemoryConnection;
   readonly rejections: readonly string[];
   readonly refused: readonly RefusalRecord[];
   readonly auths: string[] = [];
@@ -43,9 +45,10 @@ class Kit {
   readonly tap: Tap = { isOn: false, said: (_peer, _port, who, text) => { this.told.push(`${who}: ${text}`); } };
   readonly session: ServerSession;
 
-  constructor(authenticator: Authenticator, options: Partial<InboundOptions> = {}, isSecure = true) {
+  constructor(authenticator: Authenticator, options: Partial<InboundOptions> = {}, isSecure = true, address = '198.51.100.7', rates?: RateLimits) {
+    this.connection = new MemoryConnection(address);
     const { desk, reception, rejections, refused } = testDesk({ isSubmission: true, ...options }, {
-      authenticator, tap: this.tap, metrics: { ...NO_METRICS, authEnded: (mechanism, result) => { this.auths.push(`${mechanism} ${result}`); } },
+      rates, authenticator, tap: this.tap, metrics: { ...NO_METRICS, authEnded: (mechanism, result) => { this.auths.push(`${mechanism} ${result}`); } },
     });
     this.reception = reception;
     this.rejections = rejections;
@@ -367,6 +370,19 @@ describe('AUTH', () => {
     assert.equal(await kit.say(wrong), '421 4.7.0 Too many wrong names or passwords');
     assert.deepEqual(kit.connection.calls.at(-1), 'end');
     assert.deepEqual(kit.rejections, ['auth auth-failed', 'auth auth-failed', 'auth auth-failed']);
+  });
+
+  test('a wrong password counts and has its line, also from a network that no limit is for', async () => {
+    const of = async (address: string): Promise<readonly unknown[]> => {
+      const kit = new Kit(people, {}, true, address, limits(['client', 'errors', 1]));
+      await kit.say('EHLO a');
+      const reply = await kit.say(`AUTH PLAIN ${base64('\0alice@example.org\0guess')}`);
+      const [line] = kit.refused;
+      return [kit.auths, kit.rejections[0], line?.client, line?.user, reply.slice(0, 3)];
+    };
+    const told = (client: string, code: string): readonly unknown[] => [['PLAIN failed'], 'auth auth-failed', client, 'alice@example.org', code];
+    assert.deepEqual(await of('198.51.100.7'), told('198.51.100.7', '421'));
+    assert.deepEqual(await of('233.252.0.9'), told('233.252.0.9', '535'), 'exempt');
   });
 
   test('an empty password is wrong, and nobody is asked about it', async () => {
