@@ -1,6 +1,7 @@
 /**
  * Nights of an operator, at two gateways and three stores: each ends as its row of the runbook says, and its words and
- * commands are those of docs/RUNBOOK.md (story.ts). Mail is a tenth to a five-hundredth of what the bench has.
+ * commands are those of docs/RUNBOOK.md (story.ts). Mail is less than an operator would have: removal and changes run at
+ * full size by TWINPOST_STORY_SIZE=full.
  */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';

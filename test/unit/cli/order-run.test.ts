@@ -355,6 +355,20 @@ test('--expect bounds what any verb is done to: a tenth more, and nothing beyond
   }
 });
 
+test('what ends more than 10,000 messages, and does not say how many, is refused with their number', async () => {
+  for (const [verb, expect, isRefused] of [['delete', undefined, true], ['bounce', undefined, true], ['delete', 10_001, false], ['hold', undefined, false]] as const) {
+    for (const matched of [10_000, 10_001]) {
+      const { gateways: [first, second], printed, run } = played(false, verb, undefined, expect);
+      [first.matched, second.matched] = [matched - 1, 1];
+      for (const one of [first, second]) one.onAsked = () => { one.phase = 'done'; };
+      const isOver = isRefused && matched > 10_000;
+      assert.equal(await run(), isOver ? 1 : 0, `${verb} ${String(matched)}`);
+      assert.equal(printed.includes('! twinpost: nothing was done: more than 10,000 are meant: say --expect 10001 if that is right'), isOver, printed.join('\n'));
+      assert.deepEqual(first.said, isOver ? [] : ['go', 'go']);
+    }
+  }
+});
+
 test('what means nothing to a verb is wrong usage: a grace, or going on without a gateway, of what can be taken back', async () => {
   for (const verb of ['flush', 'hold', 'release']) {
     for (const option of ['--now', '--grace=5s', '--partial']) {

@@ -425,6 +425,19 @@ describe('what an answer says of DNSSEC', () => {
     assert.deepEqual(await ask('x.example', 'A'), { kind: 'found', records: ['192.0.2.1'], isAuthentic: true });
     assert.deepEqual(await ask('gone.example', 'A'), { kind: 'no-name', isAuthentic: true });
   });
+
+  test('is not believed of any other, but where the configuration says so', async (t) => {
+    const server = await NameServer.start(t, script);
+    for (const trustsAd of [false, true]) {
+      // Here, under an address that says nothing of that.
+      const client = new DnsClient({ resolvers: [{ host: '0.0.0.0', port: server.resolver.port }], trustsAd }, { nowMs: () => 0, wallMs: () => 0 });
+      t.after(() => { client.close(); });
+      const ask = (name: string) => new Promise<DnsAnswer<'A'>>((resolve) => { client.ask(name, 'A', resolve); });
+      assert.deepEqual(await ask('x.example'), { kind: 'found', records: ['192.0.2.1'], isAuthentic: trustsAd });
+      assert.deepEqual(await ask('gone.example'), { kind: 'no-name', isAuthentic: trustsAd });
+      assert.equal(client.believesAd, trustsAd);
+    }
+  });
 });
 
 test('what is malformed is a failure, never an exception', async (t) => {
