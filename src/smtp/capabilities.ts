@@ -14,6 +14,8 @@ export const CAN_AUTH_PLAIN = 64; // RFC 4954, 4616
 export const CAN_AUTH_LOGIN = 128; // RFC 4954; draft-murchison-sasl-login
 export const CAN_AUTH = 256; // RFC 4954, by whatever mechanism
 export const CAN_REQUIRETLS = 512; // RFC 8689
+/** No keyword: it took our user and password, so each MAIL tells AUTH= (RFC 4954 5). */
+export const HAS_AUTHENTICATED = 1024;
 
 const KEYWORDS: Readonly<Record<string, number>> = {
   'PIPELINING': CAN_PIPELINE,

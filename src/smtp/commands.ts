@@ -5,7 +5,7 @@
  *   EHLO name
  *   AUTH PLAIN base64; AUTH LOGIN                                  RFC 4954 4, 4616 2
  *   MAIL FROM:<reverse-path> SIZE=n BODY=8BITMIME SMTPUTF8         RFC 5321 4.1.1.2, 1870, 6152, 6531
- *        REQUIRETLS RET=FULL ENVID=x                               RFC 8689, 3461
+ *        REQUIRETLS AUTH=<> RET=FULL ENVID=x                       RFC 8689, 4954 5, 3461
  *   RCPT TO:<forward-path> NOTIFY=SUCCESS,FAILURE ORCPT=rfc822;y   RFC 5321 4.1.1.3, 3461
  *
  * Addresses were looked at by kindOfText() of write-buffer.ts: what can't stand in a command is not sent. A
@@ -15,7 +15,7 @@
 import { base64Text } from '../base/base64.js';
 import { utf8Bytes } from '../base/utf8.js';
 import {
-  CAN_8BITMIME, CAN_AUTH_LOGIN, CAN_AUTH_PLAIN, CAN_DSN, CAN_REQUIRETLS, CAN_SIZE,
+  CAN_8BITMIME, CAN_AUTH_LOGIN, CAN_AUTH_PLAIN, CAN_DSN, CAN_REQUIRETLS, CAN_SIZE, HAS_AUTHENTICATED,
 } from './capabilities.js';
 import type { Capabilities } from './capabilities.js';
 import { TEXT_UNSENDABLE, kindOfText } from './write-buffer.js';
@@ -75,6 +75,8 @@ export function putMail(
   if ((needs & NEEDS_8BITMIME) !== 0 && (peer.bits & CAN_8BITMIME) !== 0) into.ascii(' BODY=8BITMIME');
   if ((needs & NEEDS_SMTPUTF8) !== 0) into.ascii(' SMTPUTF8');
   if ((needs & NEEDS_REQUIRETLS) !== 0 && (peer.bits & CAN_REQUIRETLS) !== 0) into.ascii(' REQUIRETLS');
+  // Who submitted it first is not known: what clients say of that is not believed (RFC 4954 5).
+  if ((peer.bits & HAS_AUTHENTICATED) !== 0) into.ascii(' AUTH=<>');
   if ((peer.bits & CAN_DSN) !== 0) {
     putParameter(into, ' RET=', ret);
     putParameter(into, ' ENVID=', envid);

@@ -22,8 +22,8 @@ const SHOWN: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** Few states, many inputs a second. */
-const HALF = ['returned', 'authentication', 'policy'];
-const WHOLE = ['session', 'bdat', 'auth', 'proxy', 'dsn', 'dns', 'host-tls', 'next-hop'];
+const HALF = ['authentication', 'policy'];
+const WHOLE = ['session', 'bdat', 'auth', 'proxy', 'dsn', 'returned', 'dns', 'host-tls', 'next-hop'];
 const TARGETS = [...WHOLE.map((target) => [target, SECONDS] as const), ...HALF.map((target) => [target, SECONDS / 2] as const)];
 
 // A process each, and two at a time: an input that is slow counts by its processor time.

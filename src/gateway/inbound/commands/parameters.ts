@@ -82,8 +82,8 @@ export class MailParameters {
         this.envid = value;
         return 16;
       case 'AUTH':
-        // Who submitted it first, as the client says: passed on only to servers that we authenticate to, and
-        // there are none (RFC 4954 5).
+        // Who submitted it first, as the client says, which is not believed: a next hop that we authenticate
+        // to is told AUTH=<> of all mail (RFC 4954 5).
         if (!this.#takesAuth) return PARAMETER_UNKNOWN;
         return value !== undefined && (value === '<>' || isXtext(value)) ? 32 : AUTH_SYNTAX;
       default:

@@ -35,7 +35,8 @@ import { utf8Text } from '../../../base/utf8.js';
 import type { Connection, ConnectionHandlers, SecuredFacts } from '../../../platform/transport.js';
 import type { Delivery, RecipientResult } from '../../queue/types.js';
 import {
-  CAN_AUTH, CAN_PIPELINE, CAN_REQUIRETLS, CAN_STARTTLS, NO_CAPABILITIES, parseCapabilities,
+  CAN_AUTH, CAN_PIPELINE, CAN_REQUIRETLS, CAN_STARTTLS, HAS_AUTHENTICATED, NO_CAPABILITIES,
+  parseCapabilities,
 } from '../../../smtp/capabilities.js';
 import type { Capabilities } from '../../../smtp/capabilities.js';
 import type { Speaker } from '../../../smtp/session-tap.js';
@@ -344,6 +345,7 @@ export class SmtpSession implements ConnectionHandlers {
   #onAuthReply(code: number): void {
     if (isPositive(code)) {
       this.#unsaid = NO_LINES;
+      this.#peer = { ...this.#peer, bits: this.#peer.bits | HAS_AUTHENTICATED };
       return this.#idle();
     }
     if (code >= 400) {

@@ -289,6 +289,8 @@ describe('from what the queue knows', () => {
   test('the next hop is named when it has a name and has spoken', () => {
     assert.equal(compose({})[1]?.['Remote-MTA'], 'dns; mx.example.net');
     assert.equal(compose({ nextHop: { protocol: 'smtp', host: '10.1.2.3', port: 25 } })[1]?.['Remote-MTA'], undefined);
+    const hop = { protocol: 'smtp', host: 'mx.example.net', port: 25 } as const;
+    for (const nextHop of [{ ...hop, isByMx: true }, { ...hop, others: [] }]) assert.equal(compose({ nextHop })[1]?.['Remote-MTA'], undefined);
     assert.equal(compose({ kind: 'failure', note: freshNote(1) })[1]?.['Remote-MTA'], undefined);
   });
   test('the last attempt is told right after it; of a delay and of an expiry nobody knows when it was', () => {

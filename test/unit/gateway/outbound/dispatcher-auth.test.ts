@@ -92,6 +92,8 @@ describe('AUTH to a next hop', () => {
       assert.ok(on.hop.taken.length === 20 && on.hop.taken.every(({ isSecure, user }) => isSecure && user === USER));
       const said = on.hop.heard.filter((line) => line.includes('AUTH'));
       assert.deepEqual(said, Array(on.hop.connections).fill(`*AUTH ${mechanism}`));
+      const mails = on.hop.said.filter((line) => line.startsWith('MAIL'));
+      assert.ok(mails.length === 20 && mails.every((line) => line.endsWith('> AUTH=<>')), mails.join());
     });
   }
 

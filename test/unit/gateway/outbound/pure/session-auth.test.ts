@@ -74,6 +74,19 @@ describe('AUTH', () => {
     const world = new SessionWorld();
     greet(world, 'AUTH PLAIN');
     assert.deepEqual([world.taken(), world.takenLog(), world.passwordFiles], ['EHLO gw.test\r\n', ['idle'], []]);
+    world.begin(mail(['b@example.net']));
+    assert.doesNotMatch(world.taken(), /AUTH/);
+  });
+
+  test('is told with each MAIL, whose first sender nobody vouches for (RFC 4954 5)', () => {
+    const world = greeted({}, 'AUTH PLAIN', 'SIZE 0');
+    world.say('235 2.7.0 welcome').taken();
+    for (let i = 0; i < 2; i++) {
+      world.begin(mail(['b@example.net']));
+      assert.match(world.taken(), /^MAIL FROM:<[^>]*> SIZE=\d+ AUTH=<>\r\n$/);
+      world.say('250 2.1.0 ok', '250 2.1.5 ok', '354 go', '250 2.0.0 taken').taken();
+      assert.equal(world.session.state, State.IDLE);
+    }
   });
 
   test('is said by LMTP as well', () => {
