@@ -14,9 +14,10 @@
  * A policy is kept until max_age is over, whatever the DNS says since (RFC 8461 5.1): who can take the
  * record away, or the server, can't end it. Mode none ends it (8.3).
  *
- * Bounded: AT_ONCE_MAX fetches at once, others in a line, each for the wait of a fetch; POLICIES_MAX kept,
- * past which the one longest not fetched leaves; PATTERN_CHARACTERS_MAX in all, past which the one with the
- * longest list does.
+ * Bounded: AT_ONCE_MAX fetches at once of domains whose policy is kept, and as many of others, so that whoever
+ * makes up domains with silent servers lets no policy run out; the rest in a line, each for the wait of a
+ * fetch; POLICIES_MAX kept, past which the one longest not fetched leaves; PATTERN_CHARACTERS_MAX in all, past
+ * which the one with the longest list does.
  */
 import type { Clock, EventLog } from '../../../platform/ports.js';
 import type { Https, HttpsAnswer } from '../../../platform/https.js';
@@ -100,7 +101,17 @@ interface Failed {
   readonly untilMs: number;
 }
 
+/** Those that are fetched one behind another. */
+class FetchLine {
+  readonly waiting: Fetching[] = [];
+  underWay = 0;
+  isStarting = false;
+
+  get hasRoom(): boolean { return this.underWay < AT_ONCE_MAX; }
+}
+
 interface Fetching {
+  readonly line: FetchLine;
   readonly domain: string;
   readonly id: string;
   readonly sinceMs: number;
@@ -114,9 +125,9 @@ export class StsPolicies implements PolicySource, ExplainedPolicies {
   readonly #kept = new Map<string, Kept>();
   #patternCharacters = 0;
   readonly #fetching = new Map<string, Fetching>();
-  readonly #line: Fetching[] = [];
-  #underWay = 0;
-  #isStarting = false;
+  /** Of domains whose policy is kept, and of all others. */
+  readonly #known = new FetchLine();
+  readonly #others = new FetchLine();
   /** Domains whose policy could not be had; the first noted first. */
   readonly #lastFailed = new Map<string, Failed>();
   #sweep: Iterator<Kept> | undefined;
@@ -193,7 +204,7 @@ export class StsPolicies implements PolicySource, ExplainedPolicies {
   #look(kept: Kept, nowMs: number): void {
     if (isOver(kept, nowMs)) return this.#drop(kept.domain);
     const isUsed = nowMs - kept.usedWallMs < USED_MS_MAX;
-    if (!isUsed || nowMs < kept.renewFromWallMs || this.#underWay >= AT_ONCE_MAX) return;
+    if (!isUsed || nowMs < kept.renewFromWallMs || !this.#known.hasRoom) return;
     kept.renewFromWallMs = nowMs + RENEW_AGAIN_MS;
     this.#renew(kept);
   }
@@ -220,31 +231,32 @@ export class StsPolicies implements PolicySource, ExplainedPolicies {
   #fetch(domain: string, id: string, done: () => void): void {
     const before = this.#fetching.get(domain);
     if (before !== undefined) return void before.waiting.push(done);
-    if (this.#line.length >= IN_LINE_MAX) return done();
-    const fetching: Fetching = { domain, id, sinceMs: this.#ports.clock.nowMs(), waiting: [done] };
+    const line = this.#kept.has(domain) ? this.#known : this.#others;
+    if (line.waiting.length >= IN_LINE_MAX) return done();
+    const fetching: Fetching = { line, domain, id, sinceMs: this.#ports.clock.nowMs(), waiting: [done] };
     this.#fetching.set(domain, fetching);
-    this.#line.push(fetching);
-    this.#fetchNext();
+    line.waiting.push(fetching);
+    this.#fetchNext(line);
   }
 
   /**
    * What it starts may end at once, and who is told may ask for more: both come here again, and the loop that
    * runs goes on. One inside the other would be as deep as the line is long.
    */
-  #fetchNext(): void {
-    if (this.#isStarting) return;
-    this.#isStarting = true;
-    while (this.#underWay < AT_ONCE_MAX) {
-      const next = this.#line.shift();
+  #fetchNext(line: FetchLine): void {
+    if (line.isStarting) return;
+    line.isStarting = true;
+    while (line.hasRoom) {
+      const next = line.waiting.shift();
       if (next === undefined) break;
       if (this.#ports.clock.nowMs() - next.sinceMs > FETCH_MS) {
         this.#tell(next);
         continue;
       }
-      this.#underWay++;
+      line.underWay++;
       this.#connect(next);
     }
-    this.#isStarting = false;
+    line.isStarting = false;
   }
 
   #connect(fetching: Fetching): void {
@@ -303,10 +315,10 @@ export class StsPolicies implements PolicySource, ExplainedPolicies {
   }
 
   #ended(fetching: Fetching, result: StsFetchResult): void {
-    this.#underWay--;
+    fetching.line.underWay--;
     this.#ports.onFetched(fetching.domain, result);
     this.#tell(fetching);
-    this.#fetchNext();
+    this.#fetchNext(fetching.line);
   }
 
   #tell({ domain, waiting }: Fetching): void {

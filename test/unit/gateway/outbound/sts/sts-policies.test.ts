@@ -227,6 +227,35 @@ describe('ten thousand domains in line', () => {
   });
 });
 
+test('domains with silent servers, as many as there are, hold up no policy that is renewed', () => {
+  const clock = { ms: 0 };
+  const asked: string[] = [];
+  const resolver: Resolver = {
+    ask(_name, type, done) {
+      const records = [type === 'TXT' ? 'v=STSv1; id=1;' : '93.184.216.34'];
+      done({ kind: 'found', records, isAuthentic: false } as unknown as DnsAnswer<typeof type>);
+    },
+  };
+  const policies = new StsPolicies(undefined, {
+    clock: { nowMs: () => clock.ms, wallMs: () => clock.ms }, log: toldTo([]), resolver, onFetched: () => undefined,
+    lookup: new MxLookup({ ownNames: [], allowsPrivate: false, usesIpv6: false, usesMtaSts: true, connectionsMax: 1, connectionsPerAddressMax: 100 }, resolver),
+    https: {
+      ask({ host }, done) {
+        asked.push(host);
+        if (!host.includes('silent')) done({ kind: 'answer', status: 200, type: 'text/plain', text: policyText('enforce', ['mx.sts.example']) });
+      },
+    },
+  });
+  policies.ask(DOMAIN, () => undefined);
+  // More than half of its day.
+  clock.ms = 0.6 * DAY_MS;
+  for (let i = 0; i < 200; i++) policies.ask(`silent${String(i)}.example`, () => undefined);
+  assert.equal(asked.filter((host) => host.includes('silent')).length, 50, 'no more of them at once');
+  policies.tick();
+  assert.deepEqual(asked.filter((host) => host === HOST), [HOST, HOST]);
+  assert.equal(policies.kept(DOMAIN)?.fetchedWallMs, clock.ms);
+});
+
 describe('what is kept of policies is bounded', () => {
   /** Each domain has one, of these names. */
   const policiesOf = (mxOf: (host: string) => readonly string[]): StsPolicies => {
