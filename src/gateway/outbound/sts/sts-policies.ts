@@ -14,10 +14,10 @@
  * A policy is kept until max_age is over, whatever the DNS says since (RFC 8461 5.1): who can take the
  * record away, or the server, can't end it. Mode none ends it (8.3).
  *
- * Bounded: AT_ONCE_MAX fetches at once of domains whose policy is kept, and as many of others, so that whoever
+ * Bounded: AT_ONCE_MAX fetches at once of domains whose policy is kept, and as many of others, so that who
  * makes up domains with silent servers lets no policy run out; the rest in a line, each for the wait of a
- * fetch; POLICIES_MAX kept, past which the one longest not fetched leaves; PATTERN_CHARACTERS_MAX in all, past
- * which the one with the longest list does.
+ * fetch; POLICIES_MAX kept, past which the one longest not fetched leaves; PATTERN_CHARACTERS_MAX in all,
+ * past which the one with the longest list does.
  */
 import type { Clock, EventLog } from '../../../platform/ports.js';
 import type { Https, HttpsAnswer } from '../../../platform/https.js';
