@@ -15,9 +15,9 @@
  * nothing slips between; what ends mail when nobody has taken it back in its grace. Whether a rule can be
  * given is asked before anything ends.
  *
- * Nothing is kept back meanwhile: what leaves first is told as gone before. Where somebody else cancels it,
- * nothing of it stands on: no rule, and nothing in the register; while none has begun, all are told to cancel
- * it. A gateway that hears nothing of us any more cancels its own part before it has begun. Where others have
+ * What leaves before it goes on is told as gone before; what it would end is kept back from then on. Where
+ * somebody else cancels it, nothing of it stands on: no rule, and nothing in the register; while none has
+ * begun, all are told to cancel it. A gateway that hears nothing of us any more cancels its own part before it has begun. Where others have
  * begun by then, it is as one that is silent: what it has is for the register. One that was silent when the
  * order went on is told that again when it answers; one that has not found all by then is as silent.
  */

@@ -191,7 +191,7 @@ export class GatewayCore implements Reception, DeliverySource {
     this.#handingOut = new HandingOut({
       clock, log, entries, registry, settlement: this.#settlement, right: this.#right, room: this.#room,
       forgotten: this.#forgotten, bodies: this.bodies, rewriting: ports.rewriting, wake,
-      returnAddresses: ports.returnAddresses, obeyOrder: (queue, row) => this.orders.left.meet(queue, row),
+      returnAddresses: ports.returnAddresses, obeyOrder: (queue, row) => this.orders.left.meetNext(queue, row),
     });
   }
 
@@ -669,7 +669,7 @@ export class GatewayCore implements Reception, DeliverySource {
     else if (this.#room.admitsExpiry(partition, this.entries.room(row))) this.#settlement.expire(queue, row);
   }
 
-  /** An order that waited for it has been done to it, or will be: nothing else becomes of it now. */
+  /** An order has been done to it, or will be: nothing else becomes of it now. */
   #isOrdered(queue: MailQueue, row: number): boolean {
     return queue.partition.isUnderOrder && this.orders.left.meet(queue, row) !== Ordered.NOT;
   }

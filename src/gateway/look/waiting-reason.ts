@@ -5,8 +5,9 @@
  *   deferred                 an operator's delay, a suspension, or its next attempt
  *   active                   it is being delivered; or nobody answers there
  *   queued                   the first of: suspended, behind older mail, behind the head of a strict queue,
- *                            next hop down, no lease, content at the stores, concurrency, a partition that
- *                            comes back, a next hop that does not say a word, no further connection to it
+ *                            next hop down, no lease, content at the stores, an order in its grace or under
+ *                            way, concurrency, a partition that comes back, a next hop that does not say a
+ *                            word, no further connection to it
  */
 import { formatCount, formatDuration } from '../../base/units.js';
 import type { Clock } from '../../platform/ports.js';
@@ -15,6 +16,9 @@ import type { FullLimit } from '../outbound/connection-account.js';
 import type { ConnectingState, NextHopState } from '../outbound/connection-pool.js';
 import { EntryState } from '../queue/entry-table.js';
 import type { MailQueue } from '../queue/mail-queue.js';
+
+const KEPT_BACK = 'an order keeps it back, and ends it or leads it elsewhere if nobody takes that back in its '
+  + 'grace: twinpost queue orders';
 
 export interface ReasonPorts {
   readonly clock: Clock;
@@ -49,6 +53,7 @@ function whyNotStarted(queue: MailQueue, row: number, ports: ReasonPorts): strin
   if (outage !== '') return outage;
   if (!partition.mayDeliver(clock.nowMs())) return 'this gateway has no lease at every copy that counts';
   if (core.entries.isAbsent(row)) return 'its content is still at the stores, and comes when memory allows';
+  if (partition.isUnderOrder && core.orders.keepsBack(queue, row)) return KEPT_BACK;
   if (ordering === 'strict' && inFlightCount > 0) return 'the message before it is being delivered';
   if (inFlightCount >= concurrency) {
     return `its queue has ${formatCount(inFlightCount)} in delivery, as many as its route lets`;

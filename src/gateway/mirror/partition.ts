@@ -85,7 +85,7 @@ export class Partition {
   isLeaving = false;
   /** It takes no new mail; what it has is delivered: of an older configuration, or its gateway is retired. */
   isClosed = false;
-  /** An operator's order that waited for it may mean some of its mail (orders/left-orders.ts). */
+  /** An operator's order may mean some of its mail: looked at before that leaves (orders/left-orders.ts). */
   isUnderOrder = false;
   /** A copy of it that was given up is being taken in (ownership/adoptions.ts). */
   isAdopting = false;

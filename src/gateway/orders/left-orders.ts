@@ -11,6 +11,9 @@
  * They are obeyed in the order in which they were given: a walk comes to a partition when those before it are
  * through there.
  *
+ * Behind them, at the same places: orders that stand (standing-orders.ts), and those that go on here and keep
+ * mail back (keeping-back.ts).
+ *
  * Not here: who leaves and withdraws them (left-desk.ts). Pure.
  */
 import { termsOf } from '../../admin-api/queue-orders.js';
@@ -20,6 +23,7 @@ import type { Partition } from '../mirror/partition.js';
 import type { OwnershipRegister } from '../ownership/ownership-register.js';
 import { Ordered } from '../queue/handing-out.js';
 import type { MailQueue } from '../queue/mail-queue.js';
+import type { KeepingBack } from './keeping-back.js';
 import { LeftPass } from './left-pass.js';
 import type { LeftPassPorts } from './left-pass.js';
 import { Came } from './order-act.js';
@@ -35,6 +39,8 @@ export interface LeftOrdersPorts extends LeftPassPorts {
 export const LEFT_ORDERS_MAX = 64;
 /** Met where they are handed out, in one tick: a call may find a long run of them. */
 const MET_PER_TICK = 200;
+/** Kept back in one tick: each is judged, and nothing of it changes at the stores. */
+const KEPT_PER_TICK = 2_000;
 /** So long mail that can not be dealt with yet makes way for other mail; a walk deals with it before. */
 const SET_ASIDE_MS = 30_000;
 /** What was done by those that are over is told so long. */
@@ -46,6 +52,7 @@ export class LeftOrders {
   readonly #ports: LeftOrdersPorts;
   /** Met where these are, and behind them. */
   readonly #standing: StandingOrders;
+  readonly #keeping: KeepingBack;
   /** In force, in the order in which they were given. */
   #passes: ReadonlyMap<string, LeftPass> = new Map();
   /** Gone from the register, with what was done here; the oldest first. */
@@ -57,10 +64,14 @@ export class LeftOrders {
   /** Queues whose next entry is meant and was not dealt with. */
   readonly #waiting = new Set<MailQueue>();
   #met = 0;
+  #kept = 0;
+  /** Where the last one was kept back: others have their turn before it. */
+  #keptIn: MailQueue | undefined;
 
-  constructor(ports: LeftOrdersPorts, standing: StandingOrders) {
+  constructor(ports: LeftOrdersPorts, standing: StandingOrders, keeping: KeepingBack) {
     this.#ports = ports;
     this.#standing = standing;
+    this.#keeping = keeping;
   }
 
   get count(): number {
@@ -117,9 +128,20 @@ export class LeftOrders {
     return this.#meetStanding(queue, row);
   }
 
+  /** The next entry of a queue would be handed out. KEPT: it was set aside, and the one behind it is next. */
+  meetNext(queue: MailQueue, row: number): Ordered {
+    const ordered = this.meet(queue, row);
+    if (ordered !== Ordered.KEPT) return ordered;
+    if (queue.route.ordering === 'strict' || this.#kept >= KEPT_PER_TICK) return this.#later(queue);
+    this.#kept += 1;
+    this.#keptIn = queue;
+    queue.keepBack(row);
+    return Ordered.KEPT;
+  }
+
   #meetStanding(queue: MailQueue, row: number): Ordered {
     const came = this.#standing.meet(queue, row);
-    if (came === Came.NOT_MEANT) return Ordered.NOT;
+    if (came === Came.NOT_MEANT) return this.#keeping.keeps(queue, row) ? Ordered.KEPT : Ordered.NOT;
     if (came !== Came.DONE) return this.#later(queue);
     this.#met += 1;
     return Ordered.DONE;
@@ -133,8 +155,7 @@ export class LeftOrders {
   /** Called a few times in a tenth of a second; `sinceMs`: when the walks of this tick began. */
   tick(nowMs: number, sinceMs: number): void {
     this.#met = 0;
-    for (const queue of this.#waiting) this.#ports.wake(queue);
-    this.#waiting.clear();
+    this.#wakeWaiting();
     let isDone = false;
     const before: LeftPass[] = [];
     for (const pass of this.#passes.values()) {
@@ -149,6 +170,15 @@ export class LeftOrders {
       // Deleted by whoever comes to it first.
       if (isOver(order, this.#ports.clock.wallMs())) this.#write(id, nowMs, () => undefined);
     }
+  }
+
+  #wakeWaiting(): void {
+    const last = this.#keptIn;
+    this.#kept = 0;
+    this.#keptIn = undefined;
+    if (last !== undefined && this.#waiting.delete(last)) this.#waiting.add(last);
+    for (const queue of this.#waiting) this.#ports.wake(queue);
+    this.#waiting.clear();
   }
 
   answers(): readonly LeftOrderAnswer[] {
@@ -190,11 +220,12 @@ export class LeftOrders {
     return pass;
   }
 
-  /** Also called when orders begin to stand, or none does any more. */
+  /** Also called when orders begin to stand, or none does any more; and when one keeps back, or lets go. */
   mark(): void {
     const passes = [...this.#passes.values()];
     for (const partition of this.#ports.registry.partitions) {
-      partition.isUnderOrder = this.#standing.isAny || passes.some((pass) => pass.concerns(partition));
+      partition.isUnderOrder = this.#standing.isAny || this.#keeping.concerns(partition)
+        || passes.some((pass) => pass.concerns(partition));
     }
   }
 

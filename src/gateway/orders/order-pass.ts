@@ -9,7 +9,8 @@
  *      │                    │             │                       │
  *      └────── cancel ──────┴─────────────┴───────────────────────┴─► cancelled: what was done stays done
  *
- * A partition that is to be handed to another gateway stays until the order is through with it (KEEPS_MS).
+ * What it ends, or leads elsewhere, is kept back from `go` on (keeping-back.ts): as a partition is in which
+ * nothing was done for long, it is let go then. A partition that is to be handed to another gateway stays until the order is through with it (KEEPS_MS).
  * Looking, found and in its grace it is cancelled too when nobody asks for it any more (UNASKED_MS; in the
  * grace of one that was followed sooner, UNFOLLOWED_MS): whoever gave it is gone. Pure.
  */
@@ -17,7 +18,7 @@ import type { OrderInForceAnswer } from '../../admin-api/gateway-answers.js';
 import type {
   MetMessage, OrderPhase, QueueOrder, QueueOrderAnswer,
 } from '../../admin-api/queue-orders.js';
-import { termsOf } from '../../admin-api/queue-orders.js';
+import { isFinal, termsOf } from '../../admin-api/queue-orders.js';
 import { selectorWords } from '../../admin-api/selector-words.js';
 import { invariant } from '../../base/invariant.js';
 import { formatMessageId } from '../../base/text-id.js';
@@ -124,7 +125,7 @@ export class OrderPass {
   #nowMs: number;
   #sinceMs = 0;
   #wasIncomplete = false;
-  /** When it went, or something was done to a message last. */
+  /** When it went, began to act, or something was done to a message last. */
   #progressMs = -Infinity;
   /** When it was done. */
   #passed: readonly string[] | undefined;
@@ -178,6 +179,34 @@ export class OrderPass {
     return this.#ports.clock.nowMs() - this.#progressMs < KEEPS_MS;
   }
 
+  /** What it means there is not handed out, nor expires, before it is through with it. */
+  keepsBack(partition: Partition): boolean {
+    if (!isFinal(this.order.verb) || !this.#untilNumber.has(partition) || this.#moved.has(partition)) {
+      return false;
+    }
+    if (this.phase === 'grace') return true;
+    return this.phase === 'acting' && this.#ports.clock.nowMs() - this.#progressMs < KEEPS_MS;
+  }
+
+  /** It would end this entry, or lead it elsewhere, if it came to it now. */
+  means(queue: MailQueue, row: number): boolean {
+    const { entries, settlement } = this.#ports;
+    const { matched, done } = this.#counts;
+    if (done + this.#notDone >= matched || !this.#concerns(queue, row)) return false;
+    const envelope = this.#act.envelopeOf(queue, row);
+    if (envelope === undefined) return entries.isAllAbsent(row);
+    const note = settlement.noteOf(row, envelope.recipients.length);
+    return this.#act.meantOf(queue, row, envelope, note).length > 0;
+  }
+
+  /** As far as is known of it without its envelope. */
+  #concerns(queue: MailQueue, row: number): boolean {
+    const { table } = this.#ports.entries;
+    const { selection } = this.#act;
+    return table.position.get(row) <= (this.#untilNumber.get(queue.partition) ?? 0)
+      && selection.concernsQueue(queue) && selection.concernsRow(table, row, this.#givenSeconds);
+  }
+
   /** False: it is over. */
   cancel(): boolean {
     if (this.isOver) return false;
@@ -200,7 +229,10 @@ export class OrderPass {
       return this.#end('cancelled');
     }
     if (this.phase === 'looking') this.#look();
-    if (this.phase === 'grace' && nowMs >= this.#graceUntilMs) this.#transition('acting');
+    if (this.phase === 'grace' && nowMs >= this.#graceUntilMs) {
+      this.#progressMs = nowMs;
+      this.#transition('acting');
+    }
     if (this.phase === 'acting') this.#actUntilDone();
   }
 

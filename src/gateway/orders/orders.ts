@@ -12,7 +12,9 @@ import { termsOf, whyNoSelector, whyNoTerms, whyNotThen } from '../../admin-api/
 import { isRuleId } from '../../register/keys.js';
 import { selectorWords } from '../../admin-api/selector-words.js';
 import type { Partition } from '../mirror/partition.js';
+import type { MailQueue } from '../queue/mail-queue.js';
 import type { Router } from '../queue/types.js';
+import { KeepingBack } from './keeping-back.js';
 import type { LeaveOutcome } from './left-desk.js';
 import { LeftDesk } from './left-desk.js';
 import type { LeftOrdersPorts } from './left-orders.js';
@@ -38,6 +40,7 @@ export class Orders {
   readonly #ports: OrdersPorts;
   readonly left: LeftOrders;
   readonly standing: StandingOrders;
+  readonly #keeping: KeepingBack;
   readonly #desk: LeftDesk;
   /** The oldest first. */
   readonly #passes = new Map<string, OrderPass>();
@@ -47,7 +50,8 @@ export class Orders {
     this.#incarnation = incarnation;
     this.#ports = ports;
     this.standing = new StandingOrders(ports);
-    this.left = new LeftOrders(ports, this.standing);
+    this.#keeping = new KeepingBack(ports);
+    this.left = new LeftOrders(ports, this.standing, this.#keeping);
     this.#desk = new LeftDesk(ports, this.left);
   }
 
@@ -105,7 +109,9 @@ export class Orders {
 
   /** False: it is not the time for that. */
   go(id: string, graceMs: number): boolean {
-    return this.#passes.get(id)?.go(graceMs) ?? false;
+    const isGoing = this.#passes.get(id)?.go(graceMs) ?? false;
+    if (isGoing) this.#noteKeeping();
+    return isGoing;
   }
 
   /**
@@ -141,9 +147,20 @@ export class Orders {
   /** False: it is over. */
   cancel(id: string, { reason, who }: Order): boolean {
     const isCancelled = this.#passes.get(id)?.cancel() ?? false;
-    if (isCancelled)
-      this.#ports.log.warn('order', 'an operator cancels an order', { order: id, reason, who });
-    return isCancelled;
+    if (!isCancelled) return false;
+    this.#ports.log.warn('order', 'an operator cancels an order', { order: id, reason, who });
+    this.#noteKeeping();
+    return true;
+  }
+
+  /** It is not handed out now: an order is about to end it, or to lead it elsewhere. */
+  keepsBack(queue: MailQueue, row: number): boolean {
+    return this.#keeping.keeps(queue, row);
+  }
+
+  #noteKeeping(): void {
+    const going = [...this.#passes.values()].filter(({ phase }) => phase === 'grace' || phase === 'acting');
+    if (this.#keeping.note(going)) this.left.mark();
   }
 
   /** A walk through what is queued is under way: the more ticks, the sooner it is over. */
@@ -165,6 +182,7 @@ export class Orders {
       if (!pass.isOver) pass.tick(nowMs, sinceMs);
       else if (nowMs - pass.endedMs >= KNOWN_MS) this.#passes.delete(id);
     }
+    this.#noteKeeping();
   }
 }
 

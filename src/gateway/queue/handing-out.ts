@@ -3,7 +3,7 @@
  * to deliver from, and takes results back.
  *
  *   take ─► mirror/delivery-right.ts ─► next READY entry ─► IN_FLIGHT ─► settle ─► settlement.ts
- *                                              └─ an operator's order waited for it (orders/left-orders.ts)
+ *                                              └─ an operator's order means it (orders/left-orders.ts)
  */
 import type { ReturnAddresses } from '../../base/return-addresses.js';
 import type { SenderRewriting } from '../../base/sender-rewriting.js';
@@ -37,12 +37,15 @@ export interface HandingOutPorts {
   /** Of routes with `verp`, by name; undefined: there are none. */
   readonly returnAddresses: ReadonlyMap<string, ReturnAddresses> | undefined;
   wake(queue: MailQueue): void;
-  /** In a partition that an order waited for: it is done to an entry that is meant. */
+  /** In a partition that an order concerns: it is done to an entry that is meant, or keeps it back. */
   obeyOrder(queue: MailQueue, row: number): Ordered;
 }
 
-/** NOT: no order means it. DONE: it waits here no more. LATER: it may not leave, and its queue is woken. */
-export const Ordered = { NOT: 0, DONE: 1, LATER: 2 } as const;
+/**
+ * NOT: no order means it. DONE: it waits here no more. LATER: it may not leave, and its queue is woken. KEPT: it
+ * may not leave, and others may.
+ */
+export const Ordered = { NOT: 0, DONE: 1, LATER: 2, KEPT: 3 } as const;
 export type Ordered = (typeof Ordered)[keyof typeof Ordered];
 
 const UNKNOWN_VERSION =
@@ -65,8 +68,9 @@ export class HandingOut {
       if (next === 0 || !this.#ports.bodies.isHere(queue, next)) return undefined;
       if (queue.partition.isUnderOrder) {
         const ordered = this.#ports.obeyOrder(queue, next);
-        if (ordered === Ordered.DONE) continue;
         if (ordered === Ordered.LATER) return undefined;
+        if (ordered === Ordered.KEPT) this.#ports.bodies.onUsed(queue.partition, next);
+        if (ordered !== Ordered.NOT) continue;
       }
       if (!room.admits(queue, entries.room(next))) return undefined;
       const row = queue.takeReady(clock.nowMs());

@@ -16,6 +16,10 @@
  *
  * Whatever happens to other entries leaves the queue held: each call names the row it speaks of.
  *
+ * What an order is about to end, or to lead elsewhere, is kept back (orders/keeping-back.ts): in a list of its
+ * own, so that what stands behind it may go, until letGo() puts all of that back in front. Of a strict queue
+ * nothing is: it stands.
+ *
  * An entry of a strict queue that an operator ends in part before its turn keeps its place in the ready list
  * while that is reported (REPORTING): what stands behind it waits there.
  *
@@ -79,8 +83,12 @@ export class MailQueue implements DeliveryQueue {
   readonly #order: PositionOrder;
   readonly #ready: RowList = { head: 0, tail: 0 };
   readonly #late: RowList = { head: 0, tail: 0 };
+  /** Kept back, in the order in which they were ready; readyCount has none of them. */
+  readonly #kept: RowList = { head: 0, tail: 0 };
   /** The first so many of the ready list, at most, are back from attempts that never began. */
   #returnedCount = 0;
+  /** The same of the list of those that are kept back. */
+  #keptReturnedCount = 0;
 
   constructor(options: MailQueueOptions, partition: Partition, table: EntryTable) {
     this.handle = options.handle;
@@ -212,24 +220,71 @@ export class MailQueue implements DeliveryQueue {
    * them was in flight beside it. The walk is bounded by how many can be out.
    */
   makeReadyFirst(row: number): void {
+    this.#table.transition(row, EntryState.READY);
+    this.#pushFirst(row);
+  }
+
+  #pushFirst(row: number): void {
+    this.#insert(this.#ready, row, this.#returnedCount);
+    this.readyCount += 1;
+    this.#returnedCount += 1;
+  }
+
+  /** Among the first so many by its position, and before all others. */
+  #insert(list: RowList, row: number, among: number): void {
     const table = this.#table;
-    table.transition(row, EntryState.READY);
     const position = table.position.get(row);
     let previous = 0;
-    let next = this.#ready.head;
-    for (let left = this.#returnedCount; left > 0 && next !== 0; left -= 1) {
+    let next = list.head;
+    for (let left = among; left > 0 && next !== 0; left -= 1) {
       if (table.position.get(next) >= position) break;
       previous = next;
       next = table.readyNext.get(next);
     }
     table.readyPrevious.set(row, previous);
     table.readyNext.set(row, next);
-    if (previous === 0) this.#ready.head = row;
+    if (previous === 0) list.head = row;
     else table.readyNext.set(previous, row);
-    if (next === 0) this.#ready.tail = row;
+    if (next === 0) list.tail = row;
     else table.readyPrevious.set(next, row);
-    this.readyCount += 1;
-    this.#returnedCount += 1;
+  }
+
+  /** The next entry is kept back: those behind it may be tried. */
+  keepBack(row: number): void {
+    const isReturned = this.#returnedCount > 0;
+    this.#unlinkReady(row);
+    this.#table.delayed.set(row, 1);
+    if (!isReturned) {
+      this.#push(this.#kept, row);
+      return;
+    }
+    this.#returnedCount -= 1;
+    this.#insert(this.#kept, row, this.#keptReturnedCount);
+    this.#keptReturnedCount += 1;
+  }
+
+  /** What was kept back stands where it stood: before all but attempts that never began. */
+  letGo(): void {
+    const { head, tail } = this.#kept;
+    if (head === 0) return;
+    const returned: number[] = [];
+    for (; this.#returnedCount > 0 && this.#ready.head !== 0; this.#returnedCount -= 1) {
+      returned.push(this.#ready.head);
+      this.#unlinkReady(this.#ready.head);
+    }
+    for (let row = head; row !== 0; row = this.#table.readyNext.get(row)) {
+      this.#table.delayed.set(row, 0);
+      this.readyCount += 1;
+    }
+    this.#table.readyNext.set(tail, this.#ready.head);
+    if (this.#ready.head === 0) this.#ready.tail = tail;
+    else this.#table.readyPrevious.set(this.#ready.head, tail);
+    this.#ready.head = head;
+    this.#kept.head = 0;
+    this.#kept.tail = 0;
+    this.#returnedCount = this.#keptReturnedCount;
+    this.#keptReturnedCount = 0;
+    for (const row of returned) this.#pushFirst(row);
   }
 
   /** The entry heads a strict queue, which hands nothing out until then: first to be tried, or reported. */
@@ -267,7 +322,8 @@ export class MailQueue implements DeliveryQueue {
 
   /** It stands in a ready list: READY, or REPORTING where it keeps its place. */
   hasPlace(row: number): boolean {
-    return row === this.#ready.head || row === this.#late.head || this.#table.readyPrevious.get(row) !== 0;
+    return row === this.#ready.head || row === this.#late.head || row === this.#kept.head
+      || this.#table.readyPrevious.get(row) !== 0;
   }
 
   /** Of what is due, whether it may be tried now or not; 0 when there is none. */
@@ -312,7 +368,7 @@ export class MailQueue implements DeliveryQueue {
     const table = this.#table;
     const previous = table.readyPrevious.get(row);
     const next = table.readyNext.get(row);
-    const list = this.#isLate(row) ? this.#late : this.#ready;
+    const list = this.#listOf(row);
     if (previous === 0) list.head = next;
     else table.readyNext.set(previous, next);
     if (next === 0) list.tail = previous;
@@ -320,6 +376,12 @@ export class MailQueue implements DeliveryQueue {
     table.readyPrevious.set(row, 0);
     table.readyNext.set(row, 0);
     if (list === this.#ready) this.readyCount -= 1;
+    else if (list === this.#kept) table.delayed.set(row, 0);
+  }
+
+  #listOf(row: number): RowList {
+    if (this.#kept.head !== 0 && this.#table.delayed.get(row) !== 0) return this.#kept;
+    return this.#isLate(row) ? this.#late : this.#ready;
   }
 
   /** The late list exists only during recovery, so only then is a walk to its head ever needed. */
