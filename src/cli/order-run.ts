@@ -17,9 +17,10 @@
  *
  * What leaves before it goes on is told as gone before; what it would end is kept back from then on. Where
  * somebody else cancels it, nothing of it stands on: no rule, and nothing in the register; while none has
- * begun, all are told to cancel it. A gateway that hears nothing of us any more cancels its own part before it has begun. Where others have
- * begun by then, it is as one that is silent: what it has is for the register. One that was silent when the
- * order went on is told that again when it answers; one that has not found all by then is as silent.
+ * begun, all are told to cancel it. A gateway that hears nothing of us any more cancels its own part before
+ * it has begun. Where others have begun by then, it is as one that is silent: what it has is for the
+ * register. One that was silent when the order went on is told that again when it answers; one that has not
+ * found all by then is as silent.
  */
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';

@@ -191,7 +191,8 @@ export class GatewayCore implements Reception, DeliverySource {
     this.#handingOut = new HandingOut({
       clock, log, entries, registry, settlement: this.#settlement, right: this.#right, room: this.#room,
       forgotten: this.#forgotten, bodies: this.bodies, rewriting: ports.rewriting, wake,
-      returnAddresses: ports.returnAddresses, obeyOrder: (queue, row) => this.orders.left.meetNext(queue, row),
+      returnAddresses: ports.returnAddresses,
+      obeyOrder: (queue, row) => this.orders.left.meetNext(queue, row),
     });
   }
 

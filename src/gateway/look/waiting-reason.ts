@@ -17,8 +17,8 @@ import type { ConnectingState, NextHopState } from '../outbound/connection-pool.
 import { EntryState } from '../queue/entry-table.js';
 import type { MailQueue } from '../queue/mail-queue.js';
 
-const KEPT_BACK = 'an order keeps it back, and ends it or leads it elsewhere if nobody takes that back in its '
-  + 'grace: twinpost queue orders';
+const KEPT_BACK = 'an order keeps it back, and ends it or leads it elsewhere if nobody takes that back '
+  + 'in its grace: twinpost queue orders';
 
 export interface ReasonPorts {
   readonly clock: Clock;

@@ -9,8 +9,9 @@
  *      │                    │             │                       │
  *      └────── cancel ──────┴─────────────┴───────────────────────┴─► cancelled: what was done stays done
  *
- * What it ends, or leads elsewhere, is kept back from `go` on (keeping-back.ts): as a partition is in which
- * nothing was done for long, it is let go then. A partition that is to be handed to another gateway stays until the order is through with it (KEEPS_MS).
+ * What it ends, or leads elsewhere, is kept back from `go` on (keeping-back.ts). A partition that is to be
+ * handed to another gateway stays until the order is through with it. Where nothing was done for long, both
+ * are let go (KEEPS_MS).
  * Looking, found and in its grace it is cancelled too when nobody asks for it any more (UNASKED_MS; in the
  * grace of one that was followed sooner, UNFOLLOWED_MS): whoever gave it is gone. Pure.
  */

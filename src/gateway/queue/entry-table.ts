@@ -110,7 +110,7 @@ export class EntryTable {
   readonly delaySettled = new ChunkedUint8();
   /** 1: that it waits for its next hop was told (untold-waits.ts). */
   readonly waitTold = new ChunkedUint8();
-  /** 1: DEFERRED by the word of an operator (MailQueue.countDeferred()), or READY and kept back by an order. */
+  /** 1: DEFERRED by the word of an operator (MailQueue.countDeferred()), or READY and kept back. */
   readonly delayed = new ChunkedUint8();
   /** Count, size and age of the entries in each state. */
   readonly census = new StateCensus();

@@ -42,8 +42,8 @@ export interface HandingOutPorts {
 }
 
 /**
- * NOT: no order means it. DONE: it waits here no more. LATER: it may not leave, and its queue is woken. KEPT: it
- * may not leave, and others may.
+ * NOT: no order means it. DONE: it waits here no more. LATER: it may not leave, and its queue is woken.
+ * KEPT: it may not leave, and others may.
  */
 export const Ordered = { NOT: 0, DONE: 1, LATER: 2, KEPT: 3 } as const;
 export type Ordered = (typeof Ordered)[keyof typeof Ordered];
