@@ -229,6 +229,8 @@ export const queueOrderAnswer = z.object({
   partitions: list(name),
   /** The copies have all of it: a crash of the gateway undoes nothing. */
   kept: z.boolean(),
+  /** Why a crash would let go on what is not done yet: the register does not have the order. Else ''. */
+  unregistered: text,
   /** The first ones that are meant; and of those that could not be done. */
   met: list(metMessage),
   refused: list(metMessage),

@@ -127,6 +127,8 @@ export class OrderRun {
   #begun: ReadonlySet<string> = new Set();
   /** Of those, who did not answer last time, and how; or do nothing of their part, and others go on. */
   readonly #silent = new Map<string, keyof typeof SILENCES>();
+  /** Gateways that act though the register does not have the order, and why. */
+  readonly #unregistered = new Map<string, string>();
   /** One has begun: it can't be taken back whole any more. */
   #isUnderWay = false;
   /** Left in the register. And because of whom, or why not. */
@@ -304,12 +306,14 @@ export class OrderRun {
 
   /** Whoever was silent may have come to it by now. */
   async #lookAtLeft(): Promise<void> {
-    if (this.#left === undefined) return;
+    if (this.#left === undefined && this.#silent.size === 0) return;
     const there = this.#group.without(({ id }) => this.#silent.get(id) === 'silent');
     const told = await there.ask('gateway', (client) => client.queueOrders());
     const left = leftOf(told.map(({ answer }) => answer.left)).find(({ order }) => order === this.#id);
     // For whom it was left is told, also when another has taken that over since.
-    this.#left = { ...this.#left, ...left, holders: this.#left.holders };
+    if (this.#left !== undefined) this.#left = { ...this.#left, ...left, holders: this.#left.holders };
+    // One that crashed had it there before it began.
+    else this.#left = left;
   }
 
   /** Why the order is not carried out; undefined when it is. */
@@ -402,7 +406,9 @@ export class OrderRun {
     }
     this.#isUnderWay ||= answers.some(({ answer: { phase } }) => phase === 'acting' || phase === 'done');
     const isLeft = this.#isUnderWay && !this.#context.stopSignal.aborted;
-    for (const { id, answer: { phase, unfollowed } } of answers) {
+    for (const { id, answer: { phase, unfollowed, unregistered } } of answers) {
+      if (unregistered === '') this.#unregistered.delete(id);
+      else if (phase === 'acting') this.#unregistered.set(id, unregistered);
       if (this.#graceEndMs !== undefined && phase === 'looking') this.#silent.set(id, 'looking');
       else if (isLeft && unfollowed === true) this.#silent.set(id, 'unfollowed');
     }
@@ -530,7 +536,9 @@ export class OrderRun {
       terminal.print(json ? partialJson(one) : partialLine(one, false, isMailOpen));
     }
     for (const [id, how] of this.#silent) {
-      const error = SILENCES[how];
+      const undone = this.#unregistered.get(id);
+      const open = undone === undefined ? '' : `; what it had not come to goes on: ${undone}`;
+      const error = SILENCES[how] + open;
       if (json) terminal.print(JSON.stringify({ partial: true, member: id, kind: 'gateway', error }));
       else terminal.print(printable(`PARTIAL: ${id}: ${error}`));
     }

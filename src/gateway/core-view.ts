@@ -186,7 +186,7 @@ export class CoreView implements GatewayView {
       stores,
       stores_unreached: this.#unreached(),
       rules: ruleAnswers(core.rules),
-      orders_left: core.orders.left.count,
+      orders_left: core.orders.left.waitingCount,
       orders: core.orders.inForce(),
       ...(configuration === undefined ? {} : { configuration }),
       ...(logLosses === undefined ? {} : { log: logAnswerOf(logLosses) }),

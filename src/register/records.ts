@@ -137,7 +137,10 @@ export type QueueRule = Readonly<z.output<typeof queueRuleShape>>;
 
 const partitionText = ruled(z.string(), (text) => (isPartition(text) ? '' : 'no partition'));
 
-/** An order over mail of partitions that nobody had who was asked (gateway/orders/left-orders.ts). */
+/**
+ * An order of an operator, for partitions that nobody had who was asked, and for those over which a gateway
+ * passes that may crash (gateway/orders/left-orders.ts, order-key.ts).
+ */
 const leftOrderShape = ruled(z.object({
   verb: z.enum(LEFT_VERBS),
   // Who writes an odd one must not have more mail ended than is meant.
@@ -148,8 +151,12 @@ const leftOrderShape = ruled(z.object({
   /** When it was given: what arrived later is not meant. */
   wallMs: wallTime,
   untilWallMs: wallTime.min(1),
-  /** Those that are still to be passed over. */
+  /** Those that are still to be passed over, by whoever gets them. */
   partitions: listOf(partitionText, LEFT_PARTITIONS_MAX),
+  /** The same, but who held them passes over them. */
+  underWay: listOf(partitionText, LEFT_PARTITIONS_MAX).exactOptional(),
+  /** Nothing is done yet, and what it means is kept back. */
+  inGrace: z.literal(true).exactOptional(),
 }), (order) => whyNoTerms(order.verb, order));
 export type LeftOrder = Readonly<z.output<typeof leftOrderShape>>;
 

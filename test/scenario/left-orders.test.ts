@@ -46,7 +46,6 @@ function flooded(options: GroupOptions = {}, recipientCount = 1, count = 30, not
 
 /** As the command line does: an order that goes at once, and is left for what this gateway has not passed over. */
 function leave(group: Group, at: string, verb: OrderVerb, selector: Selector): LeftOrderAnswer {
-  const before = written(group);
   const { orders } = coreAt(group, at);
   const begun = orders.begin({ verb, selector, ...WHO });
   assert.ok(typeof begun !== 'string', String(begun));
@@ -55,7 +54,9 @@ function leave(group: Group, at: string, verb: OrderVerb, selector: Selector): L
   assert.ok(orders.go(begun.order, 0));
   group.until(() => told()?.phase === 'acting' || told()?.phase === 'done', 'it begins');
   void orders.leave(begun.order, told()?.partitions ?? []);
-  group.until(() => written(group) === before + 1, 'it is left');
+  const isLeft = (): boolean => group.register.snapshot().list([{ prefix: `rules/orders/${begun.order}` }])
+    .some(({ value }) => (JSON.parse(value) as LeftOrder).partitions.length > 0);
+  group.until(isLeft, 'it is left');
   return orders.left.answerOf(begun.order, orderInRegister(group, begun.order), 0);
 }
 

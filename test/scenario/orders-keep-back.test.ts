@@ -276,7 +276,7 @@ describe('what an order is about to end', () => {
 });
 
 describe('what an order keeps back in a partition of another gateway', () => {
-  function held(): { readonly group: Group; readonly flood: readonly Letter[]; readonly answer: () => QueueOrderAnswer } {
+  function held(graceMs = 3_600_000): { readonly group: Group; readonly flood: readonly Letter[]; readonly answer: () => QueueOrderAnswer } {
     const group = Group.started({ stores: 3 });
     group.hops.script = ({ queueName }) => (queueName === 'senders' ? 'accept' : 'unreachable');
     const flood = Array.from({ length: 30 }, () => group.submit('gw-1', ['q1'], FLOODER));
@@ -284,7 +284,7 @@ describe('what an order keeps back in a partition of another gateway', () => {
     group.gateway('gw-1').kill();
     group.until(() => group.served('gw-2', 'gw-1').filter(({ isRecovering }) => !isRecovering).length === 4, 'the takeover', 120_000);
     const core = coreOf({ gateway: group.gateway('gw-2') });
-    const answer = gone(core, { until: (condition, boundMs, what) => { group.until(condition, what, boundMs); } }, 'delete', OF_FLOODER, 3_600_000);
+    const answer = gone(core, { until: (condition, boundMs, what) => { group.until(condition, what, boundMs); } }, 'delete', OF_FLOODER, graceMs);
     group.hops.script = () => 'accept';
     group.run(20_000);
     assert.deepEqual([answer().phase, answer().matched, arrived(flood)], ['grace', 30, 0]);
@@ -299,21 +299,42 @@ describe('what an order keeps back in a partition of another gateway', () => {
     }
   }
 
-  test('goes on at who takes that when the gateway dies', () => {
-    const { group, flood } = held();
+  test('stays back at who takes that when the gateway dies, and goes on when nobody acts after the grace', () => {
+    const { group, flood } = held(60_000);
     group.gateway('gw-2').kill();
     group.gateway('gw-1').start();
-    group.until(() => arrived(flood) === 30, 'all of it', 120_000);
+    group.until(() => group.served('gw-1', 'gw-1').length === 4, 'its mail is back', 30_000);
+    const { orders } = coreOf({ gateway: group.gateway('gw-1') });
+    assert.equal(orders.left.waitingCount, 1, 'it is shown');
+    group.run(25_000);
+    assert.equal(arrived(flood), 0);
+    group.until(() => arrived(flood) === 30, 'all of it', 60_000);
+    assert.equal(orders.left.waitingCount, 0);
   });
 
-  test('goes home with it in a long grace, and goes on there', () => {
+  test('goes on there at once when an operator takes it back', () => {
+    const { group, flood, answer } = held();
+    group.gateway('gw-2').kill();
+    group.gateway('gw-1').start();
+    group.until(() => group.served('gw-1', 'gw-1').length === 4, 'its mail is back', 30_000);
+    const { orders } = coreOf({ gateway: group.gateway('gw-1') });
+    assert.equal(orders.left.waitingCount, 1, 'it is shown');
+    group.run(10_000);
+    assert.equal(arrived(flood), 0);
+    void orders.withdraw(answer().order, WHO);
+    group.until(() => arrived(flood) === 30, 'all of it', 2000);
+  });
+
+  test('goes home with it in a long grace, and stays back there, until the order is taken back', () => {
     const { group, flood, answer } = held();
     group.gateway('gw-1').start();
     follow(group, answer, 560);
     assert.deepEqual([group.served('gw-2', 'gw-1').length, arrived(flood)], [4, 0]);
     follow(group, answer, 120);
-    assert.deepEqual([group.served('gw-2', 'gw-1').length, arrived(flood), answer().phase], [0, 30, 'grace']);
+    assert.deepEqual([group.served('gw-2', 'gw-1').length, arrived(flood), answer().phase], [0, 0, 'grace']);
     assert.equal(answer().moved, 30);
+    taken(coreOf({ gateway: group.gateway('gw-2') }), answer());
+    group.until(() => arrived(flood) === 30, 'all of it', 5000);
   });
 
   test('goes on where the partition was to go home, and stays after all', () => {
@@ -325,6 +346,9 @@ describe('what an order keeps back in a partition of another gateway', () => {
       partition.isLeaving = false;
       for (const queue of partition.queues.values()) coreOf({ gateway: group.gateway('gw-2') }).wake(queue);
     }
+    group.run(5000);
+    assert.equal(arrived(flood), 0, 'by what the register has of it');
+    taken(coreOf({ gateway: group.gateway('gw-2') }), answer());
     group.until(() => arrived(flood) === 30, 'all of it', 5000);
   });
 });

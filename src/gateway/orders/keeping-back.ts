@@ -28,7 +28,8 @@ export interface KeepingBackPorts {
 
 export class KeepingBack {
   readonly #ports: KeepingBackPorts;
-  #keepers: ReadonlyMap<Partition, readonly Keeper[]> = new Map();
+  #orders: readonly Keeper[] = [];
+  #keepers = new Map<Partition, readonly Keeper[]>();
 
   constructor(ports: KeepingBackPorts) {
     this.#ports = ports;
@@ -38,6 +39,12 @@ export class KeepingBack {
     return this.#keepers.has(partition);
   }
 
+  /** A partition that is taken now, of which nothing was kept back here before. */
+  meet(partition: Partition): void {
+    const keeping = this.#orders.filter((one) => one.keepsBack(partition));
+    if (keeping.length > 0) this.#keepers.set(partition, keeping);
+  }
+
   /** An order that goes on means this entry, which rests. */
   keeps(queue: MailQueue, row: number): boolean {
     return this.#keepers.get(queue.partition)?.some((one) => one.means(queue, row)) === true;
@@ -45,6 +52,7 @@ export class KeepingBack {
 
   /** False: nothing is another one. */
   note(orders: readonly Keeper[]): boolean {
+    this.#orders = orders;
     if (orders.length === 0 && this.#keepers.size === 0) return false;
     const before = this.#keepers;
     const keepers = new Map<Partition, readonly Keeper[]>();

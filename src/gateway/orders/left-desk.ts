@@ -6,21 +6,13 @@
 import type { LeftOrderAnswer } from '../../admin-api/queue-orders.js';
 import type { Order } from '../../admin-api/orders.js';
 import { isRuleId } from '../../register/keys.js';
-import { utf8Bytes } from '../../register/limits.js';
 import type { LeftOrder } from '../../register/records.js';
-import { LEFT_PARTITIONS_MAX, encodeLeftOrder } from '../../register/records.js';
 import type { LeftOrders, LeftOrdersPorts } from './left-orders.js';
-import { LEFT_ORDERS_MAX } from './left-orders.js';
+import { LEFT_MS, whyNoRoom, withNames } from './order-key.js';
+import type { OrderToLeave } from './order-key.js';
 import type { RuleOutcome } from './rule-desk.js';
 import { awayText } from './rule-desk.js';
-
-/** Whoever is away for longer is met by an order that is given anew. */
-const LEFT_MS = 24 * 3_600_000;
-/** Some hundred queue ids, or partitions: all of them together are half a megabyte. */
-const LEFT_ORDER_BYTES_MAX = 8 * 1024;
-
-/** What of an order concerns mail that comes later. */
-export type OrderToLeave = Omit<LeftOrder, 'untilWallMs' | 'partitions'>;
+import { LEFT_ORDERS_MAX } from './standing.js';
 
 /** With a text it was not left, and `code` says of what kind that is, as HTTP has them. */
 export interface LeaveOutcome {
@@ -39,7 +31,10 @@ export class LeftDesk {
     this.#orders = orders;
   }
 
-  /** For all partitions but those that were passed over. Once more: for those, instead. */
+  /**
+   * For all partitions but those that were passed over. Once more: for those, instead. Those that are under
+   * way (order-key.ts) stay so, unless they are among them.
+   */
   leave(id: string, given: OrderToLeave, passed: ReadonlySet<string>): Promise<LeaveOutcome> {
     const { register, clock, log } = this.#ports;
     const partitions = [...register.partitions()]
@@ -51,17 +46,15 @@ export class LeftDesk {
       Promise.resolve({ code, why, left });
     if (register.away !== '') return refused(503, awayText(register.away));
     const isLeft = register.leftOrders().has(id);
-    if (partitions.length === 0) {
-      return isLeft ? this.#write(id, undefined, left) : Promise.resolve({ code: 200, why: '', left });
-    }
-    if (partitions.length > LEFT_PARTITIONS_MAX || utf8Bytes(encodeLeftOrder(order)) > LEFT_ORDER_BYTES_MAX) {
-      return refused(409, `it means ${String(partitions.length)} partitions that nobody has passed over, `
-        + 'and has more words than the register keeps of one order: give it anew with fewer ids, or when '
-        + 'more gateways answer');
+    if (partitions.length === 0 && !isLeft) return Promise.resolve({ code: 200, why: '', left });
+    const whyNot = whyNoRoom(order);
+    if (whyNot !== '') {
+      return refused(409, `${whyNot}: give it anew with fewer ids, or when more gateways answer`);
     }
     if (!isLeft && this.#orders.count >= LEFT_ORDERS_MAX) {
       return refused(409, `${String(LEFT_ORDERS_MAX)} orders are left already: cancel one of them`);
     }
+    if (partitions.length === 0) return this.#write(id, order, left);
     const { verb, selector, reason, who } = order;
     log.warn('order', 'an order is left in the register for mail that nobody had who was asked', {
       order: id, verb, selector: JSON.stringify(selector), partitions, holders: left.holders, reason, who,
@@ -69,9 +62,13 @@ export class LeftDesk {
     return this.#write(id, order, left);
   }
 
-  #write(id: string, order: LeftOrder | undefined, left: LeftOrderAnswer): Promise<LeaveOutcome> {
+  #write(id: string, order: LeftOrder, left: LeftOrderAnswer): Promise<LeaveOutcome> {
+    const { partitions } = order;
     return new Promise((resolve) => {
-      this.#ports.register.changeLeftOrder(id, () => order, (why) => {
+      this.#ports.register.changeLeftOrder(id, (known) => {
+        const underWay = known?.underWay?.filter((name) => !partitions.includes(name)) ?? [];
+        return withNames(order, partitions, underWay);
+      }, (why) => {
         resolve({ code: why === '' ? 200 : 503, why, left });
       });
     });

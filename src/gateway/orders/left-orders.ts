@@ -1,8 +1,8 @@
 /**
  * Orders over mail of partitions that nobody had who was asked: of gateways that did not answer, or were
- * taking their mail back. They stand in the register (rules/orders/ID), and whoever gets such a partition
- * obeys them, until it has passed over all of it (left-pass.ts) and takes its name out; the last one deletes
- * the key. Nothing of them is kept with a message.
+ * taking their mail back, or have crashed since (order-key.ts). They stand in the register (rules/orders/ID),
+ * and whoever gets such a partition obeys them, until it has passed over all of it (left-pass.ts) and takes
+ * its name out; the last one deletes the key. Nothing of them is kept with a message.
  *
  *   register told, time is over ─► look() ─► a flag in each partition that is concerned
  *   a partition is taken ────────► look(), when its holder has read the rules; nothing of it begins before
@@ -23,11 +23,12 @@ import type { Partition } from '../mirror/partition.js';
 import type { OwnershipRegister } from '../ownership/ownership-register.js';
 import { Ordered } from '../queue/handing-out.js';
 import type { MailQueue } from '../queue/mail-queue.js';
-import type { KeepingBack } from './keeping-back.js';
+import type { KeepingBack, Keeper } from './keeping-back.js';
 import { LeftPass } from './left-pass.js';
 import type { LeftPassPorts } from './left-pass.js';
 import { Came } from './order-act.js';
-import { isOver, nextEnd, standing } from './standing.js';
+import { withoutNames } from './order-key.js';
+import { LEFT_ORDERS_MAX, isOver, nextEnd, standing } from './standing.js';
 import type { StandingOrders } from './standing-orders.js';
 
 export interface LeftOrdersPorts extends LeftPassPorts {
@@ -35,8 +36,16 @@ export interface LeftOrdersPorts extends LeftPassPorts {
   wake(queue: MailQueue): void;
 }
 
-/** Orders that may stand; what stands beyond them was written by somebody else, and is not obeyed. */
-export const LEFT_ORDERS_MAX = 64;
+/** What Orders knows beside them. */
+export interface BesideLeft {
+  readonly standing: StandingOrders;
+  readonly keeping: KeepingBack;
+  /** The order of this id passes here over all of it, or has. */
+  isPassedOver(id: string, partition: Partition): boolean;
+  /** Others are in force. */
+  onChanged(): void;
+}
+
 /** Met where they are handed out, in one tick: a call may find a long run of them. */
 const MET_PER_TICK = 200;
 /** Kept back in one tick: each is judged, and nothing of it changes at the stores. */
@@ -51,8 +60,7 @@ const WRITE_MS = 1_000;
 export class LeftOrders {
   readonly #ports: LeftOrdersPorts;
   /** Met where these are, and behind them. */
-  readonly #standing: StandingOrders;
-  readonly #keeping: KeepingBack;
+  readonly #beside: BesideLeft;
   /** In force, in the order in which they were given. */
   #passes: ReadonlyMap<string, LeftPass> = new Map();
   /** Gone from the register, with what was done here; the oldest first. */
@@ -68,15 +76,19 @@ export class LeftOrders {
   /** Where the last one was kept back: others have their turn before it. */
   #keptIn: MailQueue | undefined;
 
-  constructor(ports: LeftOrdersPorts, standing: StandingOrders, keeping: KeepingBack) {
+  constructor(ports: LeftOrdersPorts, beside: BesideLeft) {
     this.#ports = ports;
-    this.#standing = standing;
-    this.#keeping = keeping;
+    this.#beside = beside;
   }
 
+  /** Those that others pass over, too. */
   get count(): number {
     this.look();
     return this.#passes.size;
+  }
+
+  get waitingCount(): number {
+    return this.answers().length;
   }
 
   has(id: string): boolean {
@@ -98,18 +110,26 @@ export class LeftOrders {
     for (const [id, pass] of this.#passes) {
       if (inForce.has(id)) continue;
       if (pass.done > 0) this.#keepOver(pass);
+      else if (pass.waiting().length === 0) continue;
       const why = told.has(id) ? 'its time is over' : 'it is done with, or withdrawn';
       log.info('order', `an order waits in the register for no mail any more: ${why}`, { order: id });
     }
     this.#passes = new Map([...inForce].map(([id, order]) => [id, this.#passOf(id, order)]));
-    this.mark();
+    this.#beside.onChanged();
   }
 
   /** Of a partition that is taken now. */
-  isUnder(partition: string): boolean {
+  isUnder(partition: Partition): boolean {
     this.look();
-    return this.#standing.isAny
-      || [...this.#passes.values()].some(({ order }) => order.partitions.includes(partition));
+    const { standing, keeping } = this.#beside;
+    keeping.meet(partition);
+    return standing.isAny || keeping.concerns(partition)
+      || [...this.#passes.values()].some((pass) => pass.concerns(partition));
+  }
+
+  /** Those that are in their grace, at gateways that are gone maybe. */
+  get keepers(): readonly Keeper[] {
+    return [...this.#passes.values()].filter(({ order }) => order.inGrace === true);
   }
 
   /** An entry that rests in a partition with the flag would be handed out, or fail, its time being up. */
@@ -140,8 +160,9 @@ export class LeftOrders {
   }
 
   #meetStanding(queue: MailQueue, row: number): Ordered {
-    const came = this.#standing.meet(queue, row);
-    if (came === Came.NOT_MEANT) return this.#keeping.keeps(queue, row) ? Ordered.KEPT : Ordered.NOT;
+    const { standing, keeping } = this.#beside;
+    const came = standing.meet(queue, row);
+    if (came === Came.NOT_MEANT) return keeping.keeps(queue, row) ? Ordered.KEPT : Ordered.NOT;
     if (came !== Came.DONE) return this.#later(queue);
     this.#met += 1;
     return Ordered.DONE;
@@ -166,10 +187,11 @@ export class LeftOrders {
       this.#tellKept(pass, nowMs);
     }
     if (isDone) this.mark();
-    for (const [id, order] of this.#told) {
-      // Deleted by whoever comes to it first.
-      if (isOver(order, this.#ports.clock.wallMs())) this.#write(id, nowMs, () => undefined);
-    }
+    const nowWallMs = this.#ports.clock.wallMs();
+    const left = (known: LeftOrder | undefined): LeftOrder | undefined =>
+      (known === undefined || isOver(known, nowWallMs) ? undefined : known);
+    // Deleted by whoever comes to it first.
+    for (const [id, order] of this.#told) if (isOver(order, nowWallMs)) this.#write(id, nowMs, left);
   }
 
   #wakeWaiting(): void {
@@ -183,7 +205,11 @@ export class LeftOrders {
 
   answers(): readonly LeftOrderAnswer[] {
     this.look();
-    return [...this.#passes.values()].map(({ id, order, done }) => this.answerOf(id, order, done));
+    return [...this.#passes.values()].flatMap((pass) => {
+      const partitions = pass.waiting();
+      return partitions.length === 0 ? []
+        : [this.answerOf(pass.id, { ...pass.order, partitions: [...partitions] }, pass.done)];
+    });
   }
 
   /** Those, too, that were over in the last minutes, which wait for no partition. */
@@ -215,7 +241,9 @@ export class LeftOrders {
 
   #passOf(id: string, order: LeftOrder): LeftPass {
     const pass = this.#passes.get(id);
-    if (pass === undefined) return new LeftPass(id, order, this.#ports);
+    if (pass === undefined) {
+      return new LeftPass(id, order, this.#ports, (partition) => this.#beside.isPassedOver(id, partition));
+    }
     pass.update(order);
     return pass;
   }
@@ -224,7 +252,8 @@ export class LeftOrders {
   mark(): void {
     const passes = [...this.#passes.values()];
     for (const partition of this.#ports.registry.partitions) {
-      partition.isUnderOrder = this.#standing.isAny || this.#keeping.concerns(partition)
+      const { standing, keeping } = this.#beside;
+      partition.isUnderOrder = standing.isAny || keeping.concerns(partition)
         || passes.some((pass) => pass.concerns(partition));
     }
   }
@@ -238,10 +267,8 @@ export class LeftOrders {
   #tellKept(pass: LeftPass, nowMs: number): void {
     const kept = pass.kept();
     if (kept.length === 0) return;
-    this.#write(pass.id, nowMs, (known) => {
-      const partitions = (known?.partitions ?? []).filter((name) => !kept.includes(name));
-      return known === undefined || partitions.length === 0 ? undefined : { ...known, partitions };
-    });
+    const gone = new Set(kept);
+    this.#write(pass.id, nowMs, (known) => (known === undefined ? undefined : withoutNames(known, gone)));
   }
 
   /** What comes of it is told by the watch; until then it is tried again. */

@@ -1,22 +1,26 @@
 /**
- * One order that waited in the register for its mail (left-orders.ts), at a gateway to which some of that has
- * come: a walk through each partition that the order names, when all of its entries are here, and again until
- * nothing that is meant is in hand. What would be delivered, or expire, before the walk has come to it is met
- * there. What arrived after the order was given is not meant, and each message is judged once, in the order
- * of its queue: so the walk comes on, too, where memory is too short to have all envelopes here.
+ * One order that stands in the register (left-orders.ts), at a gateway that has some of the mail that waits
+ * for it: a walk through each partition that the order names, when all of its entries are here, and again
+ * until nothing that is meant is in hand. What would be delivered, or expire, before the walk has come to it
+ * is met there. What arrived after the order was given is not meant, and each message is judged once, in the
+ * order of its queue: so the walk comes on, too, where memory is too short to have all envelopes here.
  *
  *   a partition   comes, entry by entry ─► all are here ─► walked ─► none in hand ─► at the copies ─► done
  *                 met where it is handed out, or expires ────────────┘
  *
- * Pure.
+ * While it is in its grace nothing is done, and what it means is kept back (keeping-back.ts). Partitions over
+ * which the order itself passes here (order-pass.ts) are not its concern. Pure.
  */
 import type { Clock, EventLog } from '../../platform/ports.js';
 import type { LeftOrder } from '../../register/records.js';
 import type { Partition } from '../mirror/partition.js';
 import type { MailQueue } from '../queue/mail-queue.js';
 import type { QueueRegistry } from '../queue/queue-registry.js';
+import type { Envelope } from '../queue/types.js';
+import type { Keeper } from './keeping-back.js';
 import { Came, OrderAct } from './order-act.js';
 import type { OrderActPorts } from './order-act.js';
+import { namesOf } from './order-key.js';
 import { NOT_NOW, PAUSE_FIRST_MS, QueueCursor, longerPause } from './queue-cursor.js';
 
 export interface LeftPassPorts extends OrderActPorts {
@@ -25,13 +29,20 @@ export interface LeftPassPorts extends OrderActPorts {
   readonly registry: QueueRegistry;
 }
 
-export class LeftPass {
+/** What it means of an entry that was not done to it before. */
+interface Meant {
+  readonly envelope: Envelope;
+  readonly recipients: readonly number[];
+}
+
+export class LeftPass implements Keeper {
   readonly id: string;
   /** Messages that it was done to here. */
   done = 0;
   #order: LeftOrder;
   #names: ReadonlySet<string>;
   readonly #ports: LeftPassPorts;
+  readonly #isPassedOver: (partition: Partition) => boolean;
   readonly #act: OrderAct;
   readonly #givenSeconds: number;
   /** Walked, with nothing in hand, and the number of the last change then. */
@@ -52,11 +63,15 @@ export class LeftPass {
   #nextWalkMs = -Infinity;
   #pauseMs = PAUSE_FIRST_MS;
 
-  constructor(id: string, order: LeftOrder, ports: LeftPassPorts) {
+  /** `isPassedOver`: the order itself passes here over all of it, or has. */
+  constructor(
+    id: string, order: LeftOrder, ports: LeftPassPorts, isPassedOver: (partition: Partition) => boolean,
+  ) {
     this.id = id;
     this.#order = order;
-    this.#names = new Set(order.partitions);
+    this.#names = new Set(namesOf(order));
     this.#ports = ports;
+    this.#isPassedOver = isPassedOver;
     this.#givenSeconds = Math.floor(order.wallMs / 1000);
     this.#act = new OrderAct(order, ports, () => undefined);
   }
@@ -69,7 +84,7 @@ export class LeftPass {
   update(order: LeftOrder): void {
     const before = this.#names;
     this.#order = order;
-    this.#names = new Set(order.partitions);
+    this.#names = new Set(namesOf(order));
     for (const partition of this.#through.keys()) {
       if (!before.has(partition.name)) this.#through.delete(partition);
     }
@@ -81,7 +96,22 @@ export class LeftPass {
 
   /** Something in it may be meant that it was not done to. */
   concerns(partition: Partition): boolean {
-    return this.#names.has(partition.name) && !this.#through.has(partition);
+    return this.#order.inGrace !== true && this.#isOpen(partition);
+  }
+
+  /** In its grace. */
+  keepsBack(partition: Partition): boolean {
+    return this.#order.inGrace === true && this.#isOpen(partition);
+  }
+
+  /** The names of those that wait for it: for whoever gets them, or they are here. */
+  waiting(): readonly string[] {
+    const here = this.#ports.registry.partitions.filter((one) => this.#isOpen(one)).map(({ name }) => name);
+    return [...new Set([...this.#order.partitions, ...here])];
+  }
+
+  #isOpen(partition: Partition): boolean {
+    return this.#names.has(partition.name) && !this.#through.has(partition) && !this.#isPassedOver(partition);
   }
 
   /** Names of partitions that are done with, which the register still names: the copies have all of it. */
@@ -96,6 +126,20 @@ export class LeftPass {
 
   /** Does to an entry what it means for it, if it does. */
   meet(queue: MailQueue, row: number, nowMs: number): Came {
+    const meant = this.#meantOf(queue, row);
+    if (typeof meant !== 'object') return meant;
+    const { envelope, recipients } = meant;
+    const came = this.#act.doTo(queue, row, envelope, recipients, this.#order.verb, nowMs);
+    if (came === Came.DONE) this.done += 1;
+    return came;
+  }
+
+  means(queue: MailQueue, row: number): boolean {
+    return this.#meantOf(queue, row) !== Came.NOT_MEANT;
+  }
+
+  /** IN_HAND: nobody can tell before its envelope is here. */
+  #meantOf(queue: MailQueue, row: number): Meant | typeof Came.NOT_MEANT | typeof Came.IN_HAND {
     const { entries: { table }, settlement } = this.#ports;
     const { selection } = this.#act;
     this.#looked = 0;
@@ -108,11 +152,9 @@ export class LeftPass {
     if (envelope === undefined) return this.#ports.entries.isAllAbsent(row) ? Came.IN_HAND : Came.NOT_MEANT;
     this.#looked = envelope.recipients.length;
     const note = settlement.noteOf(row, this.#looked);
-    const meant = this.#act.meantOf(queue, row, envelope, note);
-    if (meant.length === 0 || this.#act.isDoneBefore(row, note)) return Came.NOT_MEANT;
-    const came = this.#act.doTo(queue, row, envelope, meant, this.#order.verb, nowMs);
-    if (came === Came.DONE) this.done += 1;
-    return came;
+    const recipients = this.#act.meantOf(queue, row, envelope, note);
+    if (recipients.length === 0 || this.#act.isDoneBefore(row, note)) return Came.NOT_MEANT;
+    return { envelope, recipients };
   }
 
   /**

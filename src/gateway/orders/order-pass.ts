@@ -9,9 +9,10 @@
  *      │                    │             │                       │
  *      └────── cancel ──────┴─────────────┴───────────────────────┴─► cancelled: what was done stays done
  *
- * What it ends, or leads elsewhere, is kept back from `go` on (keeping-back.ts). A partition that is to be
- * handed to another gateway stays until the order is through with it. Where nothing was done for long, both
- * are let go (KEEPS_MS).
+ * It stands in the register from `go` on, and does nothing before it does (order-key.ts): so it outlives this
+ * process. What it ends, or leads elsewhere, is kept back from then on (keeping-back.ts). A partition that is
+ * to be handed to another gateway stays until the order is through with it. Where nothing was done for long,
+ * both are let go (KEEPS_MS).
  * Looking, found and in its grace it is cancelled too when nobody asks for it any more (UNASKED_MS; in the
  * grace of one that was followed sooner, UNFOLLOWED_MS): whoever gave it is gone. Pure.
  */
@@ -23,7 +24,7 @@ import { isFinal, termsOf } from '../../admin-api/queue-orders.js';
 import { selectorWords } from '../../admin-api/selector-words.js';
 import { invariant } from '../../base/invariant.js';
 import { formatMessageId } from '../../base/text-id.js';
-import type { Clock, EventLog } from '../../platform/ports.js';
+import type { EventLog } from '../../platform/ports.js';
 import type { Partition } from '../mirror/partition.js';
 import type { MailQueue } from '../queue/mail-queue.js';
 import type { Note } from '../queue/note.js';
@@ -32,12 +33,12 @@ import type { Envelope } from '../queue/types.js';
 import type { WallFrame } from '../queue/wall-frame.js';
 import { Came, OrderAct } from './order-act.js';
 import type { OrderActPorts } from './order-act.js';
-import type { OrderToLeave } from './left-desk.js';
+import { KeyPhase, OrderKey } from './order-key.js';
+import type { OrderKeyPorts, OrderToLeave } from './order-key.js';
 import { NOT_NOW, PAUSE_FIRST_MS, QueueCursor, longerPause } from './queue-cursor.js';
 
-export interface OrderPassPorts extends OrderActPorts {
+export interface OrderPassPorts extends OrderActPorts, OrderKeyPorts {
   readonly gatewayId: string;
-  readonly clock: Clock;
   /** Of arrival and due times. */
   readonly frame: WallFrame;
   readonly log: EventLog;
@@ -84,6 +85,8 @@ export class OrderPass {
   endedMs = Infinity;
   readonly #ports: OrderPassPorts;
   readonly #act: OrderAct;
+  /** Undefined: it is over when it would be found there. */
+  readonly #key: OrderKey | undefined;
   readonly #givenWallMs: number;
   readonly #givenSeconds: number;
   /** Of each partition the last number that is meant. */
@@ -147,6 +150,9 @@ export class OrderPass {
       if (partition.isRecovering) this.#inPart.add(partition);
     }
     const { verb, reason, who, selector, dry_run: isDry = false } = order;
+    this.#key = verb === 'flush' ? undefined : new OrderKey(id, {
+      verb, selector, ...termsOf(order), who, reason, wallMs: Math.floor(this.#givenWallMs),
+    }, ports);
     ports.log.warn('order', 'an operator orders something for many messages', {
       order: id, verb, selector: JSON.stringify(selector), dry_run: isDry, ...termsOf(order),
       reason, who,
@@ -163,14 +169,28 @@ export class OrderPass {
     this.#progressMs = this.#ports.clock.nowMs();
     this.#graceUntilMs = this.#progressMs + graceMs;
     this.#transition('grace');
+    const isKept = graceMs > 0 && isFinal(this.order.verb);
+    this.#key?.want(isKept ? KeyPhase.KEPT : KeyPhase.ACTED, this.#passedOver(), graceMs);
     return true;
+  }
+
+  /** It passes over all of it, or has, or was taken back: whatever the register says is done to it. */
+  hasPassedOver(partition: Partition): boolean {
+    const { phase } = this;
+    const isUnderWay = phase === 'grace' || phase === 'acting';
+    if (isUnderWay) return this.#isWhole(partition);
+    if (phase === 'cancelled') return !this.#isUnfollowed && this.#untilNumber.has(partition);
+    return phase === 'done' && this.#passed?.includes(partition.name) === true;
+  }
+
+  /** What became of it is in the register, as far as that is known. */
+  get isTold(): boolean {
+    return this.#key?.isQuiet !== false;
   }
 
   /** What of it concerns mail that comes later; undefined while nothing is to be done, or by a flush. */
   get toLeave(): OrderToLeave | undefined {
-    const { verb, selector, who, reason } = this.order;
-    if (verb === 'flush' || (this.phase !== 'acting' && this.phase !== 'done')) return undefined;
-    return { verb, selector, ...termsOf(this.order), who, reason, wallMs: Math.floor(this.#givenWallMs) };
+    return this.phase === 'acting' || this.phase === 'done' ? this.#key?.order : undefined;
   }
 
   /** It is to pass over this partition, which stays here until then. */
@@ -221,6 +241,8 @@ export class OrderPass {
 
   /** Called a few times in a tenth of a second; `sinceMs`: when the walks of this tick began. */
   tick(nowMs: number, sinceMs: number): void {
+    this.#key?.tick();
+    if (this.isOver) return;
     this.#nowMs = nowMs;
     this.#sinceMs = sinceMs;
     this.#noteMoved();
@@ -230,10 +252,7 @@ export class OrderPass {
       return this.#end('cancelled');
     }
     if (this.phase === 'looking') this.#look();
-    if (this.phase === 'grace' && nowMs >= this.#graceUntilMs) {
-      this.#progressMs = nowMs;
-      this.#transition('acting');
-    }
+    if (this.phase === 'grace' && nowMs >= this.#graceUntilMs) this.#beginToAct();
     if (this.phase === 'acting') this.#actUntilDone();
   }
 
@@ -261,7 +280,7 @@ export class OrderPass {
       waiting, waits_for: waiting === 0 ? '' : this.#waitsFor || this.#lastWaitsFor,
       not_done: notDone, moved, unread, incomplete: this.#wasIncomplete,
       grace_left_seconds: Math.max(0, left), partitions: this.#passed ?? this.#passedOver(),
-      kept: this.#isKept(), met: this.#met, refused: this.#refused,
+      kept: this.#isKept(), unregistered: this.#key?.whyNot ?? '', met: this.#met, refused: this.#refused,
     };
   }
 
@@ -281,10 +300,23 @@ export class OrderPass {
 
   /** Names of partitions of which it means all that is there. */
   #passedOver(): readonly string[] {
-    const { partitions } = this.#ports.registry;
-    return partitions
-      .filter((one) => this.#untilNumber.has(one) && !this.#inPart.has(one) && !one.isLeaving)
-      .map(({ name }) => name);
+    return this.#ports.registry.partitions.filter((one) => this.#isWhole(one)).map(({ name }) => name);
+  }
+
+  #isWhole(partition: Partition): boolean {
+    return this.#untilNumber.has(partition) && !this.#inPart.has(partition) && !partition.isLeaving;
+  }
+
+  #beginToAct(): void {
+    this.#key?.want(KeyPhase.ACTED, this.#passedOver());
+    if (this.#key?.isSettled === false) return;
+    if (this.#key !== undefined && this.#key.whyNot !== '') {
+      this.#ports.log.warn('order', 'an order acts though it is not in the register: a crash would end it', {
+        order: this.id, verb: this.order.verb, error: this.#key.whyNot,
+      });
+    }
+    this.#progressMs = this.#nowMs;
+    this.#transition('acting');
   }
 
   /** What goes to another gateway is not passed over by anybody: it is to be left in the register. */
@@ -450,6 +482,8 @@ export class OrderPass {
     this.#passed = this.#passedOver();
     this.endedMs = this.#ports.clock.nowMs();
     this.#transition(phase);
+    const taken = this.#isUnfollowed ? KeyPhase.UNFOLLOWED : KeyPhase.CANCELLED;
+    this.#key?.end(phase === 'done' ? KeyPhase.DONE : taken, this.#passed);
     const { matched, done, unread } = this.#counts;
     const cancelled = this.#isUnfollowed ? 'an order is cancelled: nobody asks for it any more'
       : 'an order is cancelled';

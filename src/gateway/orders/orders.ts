@@ -50,8 +50,16 @@ export class Orders {
     this.#incarnation = incarnation;
     this.#ports = ports;
     this.standing = new StandingOrders(ports);
-    this.#keeping = new KeepingBack(ports);
-    this.left = new LeftOrders(ports, this.standing, this.#keeping);
+    const keeping = new KeepingBack(ports);
+    this.#keeping = keeping;
+    this.left = new LeftOrders(ports, {
+      standing: this.standing, keeping,
+      isPassedOver: (id, partition) => this.#passes.get(id)?.hasPassedOver(partition) === true,
+      onChanged: () => {
+        this.#noteKeeping();
+        this.left.mark();
+      },
+    });
     this.#desk = new LeftDesk(ports, this.left);
   }
 
@@ -160,7 +168,7 @@ export class Orders {
 
   #noteKeeping(): void {
     const going = [...this.#passes.values()].filter(({ phase }) => phase === 'grace' || phase === 'acting');
-    if (this.#keeping.note(going)) this.left.mark();
+    if (this.#keeping.note([...going, ...this.left.keepers])) this.left.mark();
   }
 
   /** A walk through what is queued is under way: the more ticks, the sooner it is over. */
@@ -179,8 +187,8 @@ export class Orders {
     this.left.tick(nowMs, sinceMs);
     this.standing.tick(nowMs, sinceMs);
     for (const [id, pass] of this.#passes) {
-      if (!pass.isOver) pass.tick(nowMs, sinceMs);
-      else if (nowMs - pass.endedMs >= KNOWN_MS) this.#passes.delete(id);
+      pass.tick(nowMs, sinceMs);
+      if (nowMs - pass.endedMs >= KNOWN_MS && pass.isTold) this.#passes.delete(id);
     }
     this.#noteKeeping();
   }

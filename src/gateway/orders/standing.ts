@@ -9,6 +9,9 @@ interface Standing {
   readonly untilWallMs: number;
 }
 
+/** Orders in the register; what stands beyond them was written by somebody else, and is not obeyed. */
+export const LEFT_ORDERS_MAX = 64;
+
 /** Without those whose time is over, the first ones to be given; no more than `most`. */
 export function standing<T extends Standing>(
   told: ReadonlyMap<string, T>, nowWallMs: number, most: number,

@@ -16,9 +16,9 @@
  *
  * Whatever happens to other entries leaves the queue held: each call names the row it speaks of.
  *
- * What an order is about to end, or to lead elsewhere, is kept back (orders/keeping-back.ts): in a list of its
- * own, so that what stands behind it may go, until letGo() puts all of that back in front. Of a strict queue
- * nothing is: it stands.
+ * What an order is about to end, or to lead elsewhere, is kept back (orders/keeping-back.ts): in a list of
+ * its own, so that what stands behind it may go, until letGo() puts all of that back in front. Of a strict
+ * queue nothing is: it stands.
  *
  * An entry of a strict queue that an operator ends in part before its turn keeps its place in the ready list
  * while that is reported (REPORTING): what stands behind it waits there.

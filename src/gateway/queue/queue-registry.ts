@@ -42,7 +42,7 @@ export interface RegistryPorts {
   /** An operator wants nothing started from queues of this name. */
   isSuspended(route: Route): boolean;
   /** An order of an operator waits for the mail of this partition. */
-  isUnderOrder(partition: string): boolean;
+  isUnderOrder(partition: Partition): boolean;
   wake(queue: MailQueue): void;
 }
 
@@ -213,7 +213,7 @@ export class QueueRegistry {
   /** A partition that is taken or founded; the caller says where it stands. */
   adopt(options: PartitionOptions, holder: PartitionHolder): Partition {
     const partition = this.#ports.mirrors.create(options, holder, this.#ports.table.partitionColumns);
-    partition.isUnderOrder = this.#ports.isUnderOrder(partition.name);
+    partition.isUnderOrder = this.#ports.isUnderOrder(partition);
     this.partitions.push(partition);
     return partition;
   }

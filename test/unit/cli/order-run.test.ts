@@ -120,7 +120,7 @@ class PlayedGateway {
     return Promise.resolve({
       order: this.given, gateway: this.id, verb: 'hold', phase, ...(this.isUnfollowed && phase === 'cancelled' ? { unfollowed: true as const } : {}), dry_run: false, ...WHO, given: 1, looked_share: 1, matched: this.matched, matched_recipients: 10,
       matched_bytes: 10, done: phase === 'done' ? this.matched : 0, gone_before: 0, waiting: 0, waits_for: '', not_done: this.moved, moved: this.moved, unread: 0, incomplete: this.moved > 0,
-      grace_left_seconds: phase === 'grace' ? Math.max(0, this.graceLeft) : 0, partitions: this.partitions, kept: true, met: [], refused: [],
+      grace_left_seconds: phase === 'grace' ? Math.max(0, this.graceLeft) : 0, partitions: this.partitions, kept: true, unregistered: '', met: [], refused: [],
     });
   }
 

@@ -51,7 +51,7 @@ test('a cancel at gateways counts while the register is away, and that it may be
   const away = 'the register, which is to keep it, does not answer: no etcd';
   const order: QueueOrderAnswer = {
     order: 'gw-1-1-1', gateway: 'gw-1', verb: 'delete', phase: 'cancelled', dry_run: false, reason: 'r', who: 'ann', given: 1, looked_share: 1, matched: 3, matched_recipients: 3,
-    matched_bytes: 0, done: 0, gone_before: 0, waiting: 0, waits_for: '', not_done: 0, moved: 0, unread: 0, incomplete: false, grace_left_seconds: 0, partitions: [], kept: true, met: [], refused: [],
+    matched_bytes: 0, done: 0, gone_before: 0, waiting: 0, waits_for: '', not_done: 0, moved: 0, unread: 0, incomplete: false, grace_left_seconds: 0, partitions: [], kept: true, unregistered: '', met: [], refused: [],
   };
   const { code, printed } = await cancelled(false, true, [order], [], false, { order, away });
   assert.deepEqual([code, printed[0]], [NOT_ALL_KNOW, `! twinpost: gw-1-1-1 is cancelled at gw-1; whether it is left in the register can't be told: ${away}`]);
@@ -64,7 +64,7 @@ test('a cancel at gateways counts while the register is away, and that it may be
 test('a cancel of an order that is over says so, and what it was done to', async () => {
   const order: QueueOrderAnswer = {
     order: 'gw-1-1-1', gateway: 'gw-1', verb: 'delete', phase: 'done', dry_run: false, reason: 'r', who: 'ann', given: 1, looked_share: 1, matched: 6500, matched_recipients: 6500,
-    matched_bytes: 0, done: 6500, gone_before: 0, waiting: 0, waits_for: '', not_done: 0, moved: 0, unread: 0, incomplete: false, grace_left_seconds: 0, partitions: [], kept: true, met: [], refused: [],
+    matched_bytes: 0, done: 6500, gone_before: 0, waiting: 0, waits_for: '', not_done: 0, moved: 0, unread: 0, incomplete: false, grace_left_seconds: 0, partitions: [], kept: true, unregistered: '', met: [], refused: [],
   };
   const { code, printed } = await cancelled(false, true, [order, { ...order, order: 'gw-1-1-2' }], [], true);
   assert.deepEqual([code, printed[0]], [1, '! twinpost: order gw-1-1-1 is over: done, 6,500 of 6,500']);
@@ -73,7 +73,7 @@ test('a cancel of an order that is over says so, and what it was done to', async
 test('an order that meant no message says so, and not that somebody took it back', async () => {
   const order: QueueOrderAnswer = {
     order: 'gw-1-1-2', gateway: 'gw-1', verb: 'flush', phase: 'cancelled', dry_run: false, reason: 'r', who: 'ann', given: 1, looked_share: 1, matched: 0, matched_recipients: 0,
-    matched_bytes: 0, done: 0, gone_before: 0, waiting: 0, waits_for: '', not_done: 0, moved: 0, unread: 0, incomplete: false, grace_left_seconds: 0, partitions: [], kept: true, met: [], refused: [],
+    matched_bytes: 0, done: 0, gone_before: 0, waiting: 0, waits_for: '', not_done: 0, moved: 0, unread: 0, incomplete: false, grace_left_seconds: 0, partitions: [], kept: true, unregistered: '', met: [], refused: [],
   };
   const { printed } = await cancelled(true, true, [order, { ...order, order: 'gw-1-1-3', looked_share: 0.5 }, { ...order, order: 'gw-1-1-4', matched: 3 }]);
   const rebind = await cancelled(true, true, [{ ...order, verb: 'rebind', selector: { site: 'mx1.*' }, route: 'smarthost', phase: 'acting', matched: 3 }]);
