@@ -1,6 +1,6 @@
 /**
- * An order of an operator while one gateway of two is dead, with real processes and a real etcd: the dead one is named,
- * and nothing of what the order means is tried after its mail is taken over, or when it is back itself.
+ * An order of an operator while one gateway of two is dead, or dies, with real processes and a real etcd: the dead one is
+ * named, and nothing of what the order means is tried after its mail is taken over, or when it is back itself.
  */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -66,8 +66,10 @@ async function queued({ gateways }: Cluster): Promise<number> {
   return messages;
 }
 
-/** Both gateways have mail of both, the next hop is down, one gateway is killed, and the flood is deleted. */
-async function deleted(name: string, taken: boolean): Promise<Story> {
+type Flooded = Pick<Story, 'cluster' | 'logs' | 'run'>;
+
+/** Both gateways have mail of both, and the next hop is down. */
+async function flooded(name: string, taken: boolean): Promise<Flooded> {
   const register = { etcd: etcd.endpoints, cluster: name };
   const cluster = await startCluster({
     gateways: 2, stores: 3, group: true, domains: ['a.example'], arrivalLog: true,
@@ -86,8 +88,14 @@ async function deleted(name: string, taken: boolean): Promise<Story> {
     assert.equal(sent.accepted, OTHERS);
   }
   assert.equal(await queued(cluster), 2 * (FLOOD + OTHERS));
-  await cluster.gateways[1]?.gateway.kill();
   const run = (...args: readonly string[]): ReturnType<typeof twinpost> => twinpost([...args, '--from', `${HOST}:${String(cluster.adminPort)}`]);
+  return { cluster, logs, run };
+}
+
+/** One gateway is killed, and the flood is deleted. */
+async function deleted(name: string, taken: boolean): Promise<Story> {
+  const { cluster, logs, run } = await flooded(name, taken);
+  await cluster.gateways[1]?.gateway.kill();
   const order = ['queue', 'delete', '--client', FLOODER, '--now', '--reason', 'flood'];
   const refused = await run(...order);
   assert.equal(refused.code, 3, refused.error);
@@ -101,7 +109,7 @@ function attempted({ arrivalLog }: Cluster): number {
   return readFileSync(arrivalLog, 'utf8').split('\n').filter((line) => line.includes(FLOOD_FROM)).length;
 }
 
-async function nobodyLost({ cluster, logs }: Story): Promise<void> {
+async function nobodyLost({ cluster, logs }: Flooded): Promise<void> {
   for (const log of logs) {
     const report = await cluster.verify(log, 2 * (FLOOD + OTHERS));
     for (const fault of ['lost', 'altered'] as const) assert.equal(report[fault].count, 0, `${fault}: ${JSON.stringify(report)}`);
@@ -173,4 +181,29 @@ describe('an order while a gateway is dead', { timeout: 600_000 }, () => {
     await nobodyLost(story);
     assert.equal(attempted(cluster), 10);
   });
+});
+
+describe('an order in the middle of which a gateway is killed, and started again at once', { timeout: 600_000 }, () => {
+  for (const isInGrace of [true, false]) {
+    test(`goes on there: nothing that is meant is tried, ${isInGrace ? 'though its grace was not over' : 'and it had begun'}`, async (t) => {
+      const name = isInGrace ? 'grace' : 'acting';
+      const { cluster, logs, run } = await flooded(name, false);
+      t.after(() => cluster.stop());
+      const [, second] = cluster.gateways;
+      const told = run('queue', 'delete', '--client', FLOODER, ...(isInGrace ? ['--grace', '15s'] : ['--now']), '--reason', 'flood');
+      await until('it stands in the register', async () => await leftInRegister(name) !== '', BOUND_MS, cluster.gateway);
+      await second?.gateway.kill();
+      cluster.sink.start();
+      await cluster.sink.ready();
+      second?.gateway.start();
+      await second?.gateway.ready();
+      await cluster.sinkHas(2 * OTHERS, BOUND_MS);
+      const { code, out, error } = await told;
+      if (isInGrace) assert.equal(code, 3, out + error);
+      await until('nothing waits any more', async () => await queued(cluster) === 0, BOUND_MS, second?.gateway);
+      await until('the order is done with', async () => await leftInRegister(name) === '', BOUND_MS, second?.gateway);
+      await nobodyLost({ cluster, logs, run });
+      assert.equal(attempted(cluster), 0, out + error);
+    });
+  }
 });
