@@ -7,8 +7,8 @@
  *   an order keeps nothing back there any more ─► the queues have all in their order again, and are asked
  *
  * Nothing is kept of it with a message but the list in which that stands (queue/mail-queue.ts): what still
- * means it is judged anew when it would be handed out. It ends with the process, and a partition that goes to
- * another leaves it behind. Pure.
+ * means it is judged anew when it would be handed out. It ends with the process; what the register has of an
+ * order in its grace (order-key.ts) keeps the same back at whoever has the partition then. Pure.
  */
 import type { Partition } from '../mirror/partition.js';
 import type { MailQueue } from '../queue/mail-queue.js';
