@@ -51,7 +51,7 @@ const OF_NEW_MAIL: readonly (keyof Selector)[] = [
 /** All that one selector may say to each verb; a refusal is told at MAIL, or at RCPT. */
 const TARGETS: Readonly<Record<RuleVerb, readonly (readonly (keyof Selector)[])[]>> = {
   suspend: [['route', 'site']],
-  refuse: [['route'], ['sender', 'client']],
+  refuse: [['route'], ['sender', 'client'], ['domain', 'recipient']],
   hold: [OF_NEW_MAIL], delay: [OF_NEW_MAIL], bounce: [OF_NEW_MAIL], delete: [OF_NEW_MAIL],
 };
 
@@ -72,6 +72,13 @@ export function whyNoTarget(verb: RuleVerb, target: RuleTarget): string {
   if (TARGETS[verb].some((keys) => said.every((key) => keys.includes(key)))) return whyNoSelector(given);
   const may = TARGETS[verb].map((keys) => keys.map(optionOf).join(' and ')).join(', or ');
   return `to ${verb} takes ${isStanding ? `${may} when it stands` : `the name of a queue, or ${may}`}`;
+}
+
+/** By what a refusal chooses mail, whatever its queue; undefined: it is over queues. */
+export function refusedBy({ selector = {} }: RuleTarget): 'sender' | 'recipient' | undefined {
+  const { sender, client, domain, recipient } = selector;
+  if (sender !== undefined || client !== undefined) return 'sender';
+  return domain !== undefined || recipient !== undefined ? 'recipient' : undefined;
 }
 
 /** As operators write it, and all that they see of it. */

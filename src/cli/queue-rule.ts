@@ -4,7 +4,7 @@
  * rule-run.ts.
  */
 import type { Argv } from 'yargs';
-import { RULE_SECONDS_MAX, targetText, whyNoTarget } from '../admin-api/queue-rules.js';
+import { RULE_SECONDS_MAX, refusedBy, targetText, whyNoTarget } from '../admin-api/queue-rules.js';
 import type { RuleTarget, RuleVerb } from '../admin-api/queue-rules.js';
 import type { CliContext } from './context.js';
 import { UsageError } from './context.js';
@@ -35,8 +35,8 @@ const GIVE: Readonly<Record<'suspend' | 'refuse', RuleText>> = {
   },
   refuse: {
     verb: 'refuse',
-    describe: 'take no new mail for queues, or of a client or sender, until it is allowed: 452 at RCPT, or '
-      + 'MAIL. Not by --site: which hosts take mail is not known before it is sent',
+    describe: 'take no new mail for queues or recipients, or of a client or sender, until it is allowed: 452 '
+      + 'at RCPT, or MAIL. Not by --site: which hosts take mail is not known before it is sent',
     example: "example.com --reason 'their mailboxes move'",
     for: 'clients keep the mail',
   },
@@ -65,7 +65,8 @@ const QUEUE = {
 /** In the place of a name. */
 const OF_SUSPEND = { route: SELECTORS.route, site: SELECTORS.site } as const;
 const OF_REFUSE = {
-  route: SELECTORS.route, client: SELECTORS.client, sender: SELECTORS.sender,
+  route: SELECTORS.route, client: SELECTORS.client, sender: SELECTORS.sender, domain: SELECTORS.domain,
+  rcpt: SELECTORS.rcpt,
 } as const;
 
 export const LOCAL = {
@@ -108,8 +109,8 @@ export function giveRuleVerb(
       }
       const now = of === undefined ? '' : `: ${matchedText(of)}`;
       const state = verb === 'suspend' ? 'is suspended' : 'takes no new mail';
-      const line = isOfSenders(target)
-        ? `new mail of ${said} is refused; rule ${id}` : `${said} ${state}${now}`;
+      const mail = mailText(target);
+      const line = mail === '' ? `${said} ${state}${now}` : `new ${mail} is refused; rule ${id}`;
       context.terminal.print(printable(line));
       done(told(outcome, context));
     },
@@ -150,7 +151,8 @@ export function takeBackVerb(
         return done(toldJson(what, outcome, context));
       }
       const state = verb === 'suspend' ? 'goes on' : 'takes mail again';
-      const line = isOfSenders(target) ? `mail of ${said} is taken again` : `${said} ${state}`;
+      const mail = mailText(target);
+      const line = mail === '' ? `${said} ${state}` : `${mail} is taken again`;
       context.terminal.print(printable(line));
       // Another rule may mean it too.
       if (left.length > 0) context.terminal.print(printable(`rules that still ${verb}: ${left.join(', ')}`));
@@ -200,9 +202,10 @@ export function localOf(local: boolean | undefined): { readonly local?: true } {
   return local === true ? { local } : {};
 }
 
-/** It is over whoever sends mail, not over queues. */
-function isOfSenders({ selector }: RuleTarget): boolean {
-  return selector?.client !== undefined || selector?.sender !== undefined;
+/** Whose mail is refused, or for whom; '' where it is over queues. */
+function mailText(target: RuleTarget): string {
+  const by = refusedBy(target);
+  return by === undefined ? '' : `mail ${by === 'sender' ? 'of' : 'for'} ${targetText(target)}`;
 }
 
 function withTarget<T>(args: Argv<T>, verb: RuleVerb): Argv<T & TargetArguments> {
@@ -216,9 +219,9 @@ interface TargetArguments extends Partial<SelectorArguments> {
 }
 
 function targetIn(
-  word: string, verb: RuleVerb, { name, route, site, client, sender }: TargetArguments,
+  word: string, verb: RuleVerb, { name, route, site, client, sender, domain, rcpt }: TargetArguments,
 ): RuleTarget {
-  const selector = selectorOf(`queue ${word}`, { route, site, client, sender });
+  const selector = selectorOf(`queue ${word}`, { route, site, client, sender, domain, rcpt });
   const queue = name?.trim();
   if (queue !== undefined && !PATTERN.test(queue)) {
     throw new UsageError(`queue ${word}: the name of a queue is printable ASCII`);

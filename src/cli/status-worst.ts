@@ -277,6 +277,7 @@ function ruleText({ verb, queue, messages, who }: QueueRuleAnswer): string {
   if (verb === 'suspend') {
     return messages === 0 ? '' : `queue ${queue} is suspended by an operator, ${count} in it`;
   }
+  if (/^--(?:domain|rcpt) /.test(queue)) return `new mail for ${queue} is refused by an operator`;
   return /^--(?:client|sender) /.test(queue) ? `new mail of ${queue} is refused by an operator` : '';
 }
 

@@ -241,6 +241,10 @@ export class GatewayCore implements Reception, DeliverySource {
     return this.rules.refusesFrom(reversePath, client, senderKey);
   }
 
+  refusesTo(address: string, domain: string): boolean {
+    return this.rules.refusesTo(address, domain);
+  }
+
   reserve(bytes: number): boolean {
     return this.memory.reserve(bytes);
   }

@@ -21,6 +21,7 @@ export class MemoryReception implements Reception {
   readonly outcomes: SubmissionOutcome[] = [];
   readonly admissions = new Map<string, AdmissionVerdict>();
   readonly refusedSenders = new Set<string>();
+  readonly refusedRecipients = new Set<string>();
   bytesMax = Infinity;
   reservedBytes = 0;
   reservedBytesPeak = 0;
@@ -41,6 +42,10 @@ export class MemoryReception implements Reception {
 
   refusesFrom(...named: readonly [reversePath: string, client: string, senderKey: string]): boolean {
     return named.some((each) => this.refusedSenders.has(each));
+  }
+
+  refusesTo(...named: readonly [address: string, domain: string]): boolean {
+    return named.some((each) => this.refusedRecipients.has(each));
   }
 
   reserve(bytes: number): boolean {

@@ -178,6 +178,7 @@ class Player {
     else if (what === 'outcome') reception.outcomes.push(Number(name) as SubmissionOutcome);
     else if (what === 'admit') reception.admissions.set(name, value as AdmissionVerdict);
     else if (what === 'refuse') reception.refusedSenders.add(name);
+    else if (what === 'refuse-to') reception.refusedRecipients.add(name);
     else if (what === 'memory') reception.bytesMax = Number(name);
     else if (what === 'immediate') reception.immediate = true;
     else assert.fail(`not a reception setting: ${text}`);

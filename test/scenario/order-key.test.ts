@@ -4,6 +4,7 @@ import { describe, test } from 'node:test';
 import type { OrderVerb, QueueOrderAnswer, Selector } from '../../src/admin-api/queue-orders.js';
 import { formatMessageId } from '../../src/base/text-id.js';
 import type { GatewayCore } from '../../src/gateway/core.js';
+import type { Partition } from '../../src/gateway/mirror/partition.js';
 import { COMMITTED } from '../../src/gateway/queue/types.js';
 import type { LeftOrder } from '../../src/register/records.js';
 import { checkNoDuplicates } from './checks.js';
@@ -110,6 +111,7 @@ describe('an order whose gateway dies in its grace', () => {
     gone(group, 'gw-1', 'delete', OF_FLOODER, 60_000);
     assert.equal(orders.answerOf(ID)?.phase, 'grace');
     group.run(1000);
+    assert.ok(coreAt(group, 'gw-2').orders.left.isUnder({ name: 'gw-1/0' } as Partition), 'from the first of its entries on');
     group.gateway('gw-1').kill();
     open(group);
     group.until(() => arrived(others) === 40, 'the others', 40_000);

@@ -616,6 +616,33 @@ describe('an order over many messages', () => {
     assert.deepEqual(coreOf(world).orders.inForce().map(({ selector }) => selector), ['--queue q1', '--queue q1 by route q2']);
   });
 
+  test('flushes a thousand messages a second, and not all at once', () => {
+    const world = World.started({ queues: [{ name: 'q1', concurrency: 1000 }], partitions: 1, retryMs: 600_000 });
+    world.hops.script = () => 'defer';
+    const letters = world.submitMany(500, ['q1']);
+    untilDeferred(world, letters);
+    world.hops.script = () => 'accept';
+    assert.equal(carriedOut(world, 'flush', { everything: true }).done, 500);
+    const [before, sinceMs] = [world.letters.delivered, world.scheduler.nowMs];
+    world.run(200);
+    const [count, ms] = [world.letters.delivered - before, world.scheduler.nowMs - sinceMs];
+    assert.ok(count > 100 && count <= ms + 50, `${String(count)} in ${String(ms)} ms`);
+    world.until(() => world.letters.delivered === 500, 1000, 'all is tried');
+  });
+
+  test('flushes nothing of a queue that is suspended, and says so', () => {
+    const world = deferring({ retryMs: 600_000 });
+    const letters = [world.submit(['q1']), world.submit(['q2'])];
+    world.until(() => letters.every((letter, i) => stateOf(coreOf(world), `q${String(i + 1)}`, letter) === S.DEFERRED), 10_000, 'deferrals');
+    void coreOf(world).ruleDesk.add({ verb: 'suspend', queue: 'q1', ...WHO });
+    world.run(1000);
+    world.hops.script = () => 'accept';
+    const { matched, done, not_done: notDone, refused } = carriedOut(world, 'flush', { everything: true });
+    assert.deepEqual([matched, done, notDone, refused.map(({ queue_name: name, why }) => [name, why])], [2, 1, 1, [['q1', 'its queue is suspended: queue resume lets it go']]]);
+    world.run(5000);
+    assert.deepEqual(letters.map(({ arrivals }) => arrivals.size), [0, 1]);
+  });
+
   test('flushes nothing that is held, and does not count it', () => {
     const world = deferring();
     const letters = world.submitMany(3, ['q1']);

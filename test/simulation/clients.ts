@@ -185,6 +185,7 @@ export class Clients {
       get accepting() { return core.accepting; },
       nextMessageId: () => core.nextMessageId(),
       refusesFrom: (sender, client, key) => core.refusesFrom(sender, client, key),
+      refusesTo: (address, domain) => core.refusesTo(address, domain),
       admit: (route: Route): AdmissionVerdict => {
         const verdict = core.admit(route);
         if (verdict === 'memory' || verdict === 'share') this.#watch.onFull();

@@ -122,23 +122,24 @@ export class OrderAct {
     if (verb === 'rebind') return this.#rebind(queue, row, envelope, meant);
     if (isReported && !reports.take(nowMs)) return Came.LATER;
     const why = this.#do(queue, row, meant, verb);
-    return why === '' ? Came.DONE : this.#refused(queue, envelope, meant, why);
+    return why === '' ? Came.DONE : this.refuse(queue, envelope, meant, why);
   }
 
   #rebind(queue: MailQueue, row: number, envelope: Envelope, meant: readonly number[]): Came {
     const { rebinding } = this.#ports;
     const plan = rebinding.planFor(queue, row, this.#terms.route ?? '');
-    if (typeof plan === 'string') return this.#refused(queue, envelope, meant, plan);
+    if (typeof plan === 'string') return this.refuse(queue, envelope, meant, plan);
     const whyNotYet = rebinding.whyNotYet(queue, row);
     if (whyNotYet !== '') {
       this.whyNotYet = whyNotYet;
       return Came.NOT_YET;
     }
     const why = rebinding.carryOut(plan, this.#order);
-    return why === '' ? Came.DONE : this.#refused(queue, envelope, meant, why);
+    return why === '' ? Came.DONE : this.refuse(queue, envelope, meant, why);
   }
 
-  #refused(queue: MailQueue, envelope: Envelope, meant: readonly number[], why: string): Came {
+  /** It is not done to this one. */
+  refuse(queue: MailQueue, envelope: Envelope, meant: readonly number[], why: string): Came {
     this.#onRefused(queue, envelope, meant, why);
     return Came.NOT_DONE;
   }

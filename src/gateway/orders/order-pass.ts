@@ -63,6 +63,7 @@ const UNFOLLOWED_MS = 15_000;
 const FOLLOWED_FROM = 4;
 /** A partition does not go to another gateway meanwhile; but for so long at most after the last change. */
 const KEEPS_MS = 600_000;
+const IS_SUSPENDED = 'its queue is suspended: queue resume lets it go';
 /** Examples that are told, of what is meant and of what could not be done. */
 const MET_MAX = 100;
 
@@ -444,7 +445,11 @@ export class OrderPass {
 
   #tryOn(queue: MailQueue, row: number, envelope: Envelope, meant: readonly number[], note: Note): Came {
     const { verb } = this.order;
-    if (verb === 'flush') return this.#flush(queue, row);
+    if (verb === 'flush') {
+      // It lifts no suspension.
+      if (queue.isSuspended) return this.#act.refuse(queue, envelope, meant, IS_SUSPENDED);
+      return this.#flush(queue, row);
+    }
     if (this.#walks > 0 && this.#act.isDoneBefore(row, note)) return Came.NOT_MEANT;
     const came = this.#act.doTo(queue, row, envelope, meant, verb, this.#nowMs);
     if (came === Came.DONE) this.#changed.set(queue.partition, queue.partition.lastNumber);

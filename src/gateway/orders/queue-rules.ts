@@ -1,6 +1,6 @@
 /**
  * The standing rules of operators, as this gateway obeys them: which queues are suspended (nothing is started
- * from them), for which no new mail is taken (acceptance.ts), and from whom (inbound/commands/mail.ts). They
+ * from them), for which no new mail is taken (acceptance.ts), and from and to whom (inbound/commands). They
  * stand in the register (rules/queues/ID) until they are cancelled or their time is over; nothing of them is
  * kept with a message.
  *
@@ -15,7 +15,7 @@
  * "example.com/bounce", it names those of that class. By route or site class mail alone is meant, too. Pure.
  */
 import { QUEUE_CLASSES } from '../../admin-api/queue-orders.js';
-import { isStandingVerb, targetText } from '../../admin-api/queue-rules.js';
+import { isStandingVerb, refusedBy, targetText } from '../../admin-api/queue-rules.js';
 import { Wildcards } from '../../base/wildcards.js';
 import type { Clock, EventLog } from '../../platform/ports.js';
 import type { QueueRule } from '../../register/records.js';
@@ -51,8 +51,8 @@ class NamedQueues {
       else byClass.set(queueClass, [...(byClass.get(queueClass) ?? []), name]);
     }
     for (const [queueClass, names] of byClass) this.#patterns.set(queueClass, new Wildcards(names));
-    this.#selections = selectionsOf(rules.filter((rule) => !isOverSenders(rule)), names);
-    this.isNone = rules.every(isOverSenders);
+    this.#selections = selectionsOf(rules.filter((rule) => refusedBy(rule) === undefined), names);
+    this.isNone = rules.every((rule) => refusedBy(rule) !== undefined);
   }
 
   has({ route, mxHosts }: SomeQueue): boolean {
@@ -100,6 +100,7 @@ export class QueueRules {
   #refused: NamedQueues;
   /** Whose mail is refused. */
   #refusedSenders: readonly Selection[] = [];
+  #refusedRecipients: readonly Selection[] = [];
   /** Asked at each recipient: judged once for each route. */
   #refusedRoutes = new WeakMap<Route, boolean>();
 
@@ -126,6 +127,9 @@ export class QueueRules {
   /** What it means of the mail of a queue, or of that to one address or domain; `some`: it says more. */
   shareOf(rule: QueueRule, queue: SomeQueue & Pick<MailQueue, 'name'>, to = ''): 'all' | 'some' | 'none' {
     const { selector, verb, not_before_ms: notBeforeMs = Infinity } = rule;
+    if (selector !== undefined && refusedBy(rule) === 'recipient') {
+      return to !== '' && new Selection(selector, this.#ports.names).mayMean(to) ? 'all' : 'none';
+    }
     if (selector === undefined || !isStandingVerb(verb)) {
       return this.#concerns(rule, queue) ? 'all' : 'none';
     }
@@ -150,6 +154,14 @@ export class QueueRules {
     this.look();
     return this.#refusedSenders.length > 0 && this.#refusedSenders.some((selection) =>
       selection.isFrom(reversePath, client) || selection.isFrom(senderKey, client));
+  }
+
+  /** Whether an operator wants no new mail for this address. `domain`: its own, as routes have it. */
+  refusesTo(address: string, domain: string): boolean {
+    this.look();
+    if (this.#refusedRecipients.length === 0) return false;
+    const known = `${address.slice(0, address.lastIndexOf('@') + 1)}${domain}`;
+    return this.#refusedRecipients.some((one) => one.mayMean(address) || one.mayMean(known));
   }
 
   /** Whether an operator wants no new mail for the route. */
@@ -178,7 +190,10 @@ export class QueueRules {
     this.#suspended = new NamedQueues(rulesOf(inForce, 'suspend'), names);
     const refusals = rulesOf(inForce, 'refuse');
     this.#refused = new NamedQueues(refusals, names);
-    this.#refusedSenders = selectionsOf(refusals.filter(isOverSenders), names);
+    const by = (what: ReturnType<typeof refusedBy>): readonly Selection[] =>
+      selectionsOf(refusals.filter((rule) => refusedBy(rule) === what), names);
+    this.#refusedSenders = by('sender');
+    this.#refusedRecipients = by('recipient');
     this.#refusedRoutes = new WeakMap();
     for (const queue of this.#ports.queues()) this.#mark(queue);
     this.#ports.obeyOrders(inForce);
@@ -247,11 +262,6 @@ function isSame(a: Rules, b: Rules): boolean {
 
 function rulesOf(rules: Rules, verb: QueueRule['verb']): readonly QueueRule[] {
   return [...rules.values()].filter((rule) => rule.verb === verb);
-}
-
-/** It says from whom, not for which queues. */
-function isOverSenders({ selector }: QueueRule): boolean {
-  return selector?.sender !== undefined || selector?.client !== undefined;
 }
 
 function selectionsOf(rules: readonly QueueRule[], names: RouteNames): readonly Selection[] {

@@ -259,6 +259,8 @@ export interface Reception {
    * reverse-path as a table has it.
    */
   refusesFrom(reversePath: string, client: string, senderKey: string): boolean;
+  /** The same of an address that is written to, or that an alias leads to. `domain`: as routes have it. */
+  refusesTo(address: string, domain: string): boolean;
   /** Counts bytes in transit (being received) against the memory limit; false = answer 452 4.3.1. */
   reserve(bytes: number): boolean;
   release(bytes: number): void;

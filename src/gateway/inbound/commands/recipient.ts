@@ -77,6 +77,7 @@ function byRoute(
   const plain = ports.router.route(domain, 'mail', address, transaction);
   if (plain === undefined) return noRoute(ports.router, { address, domain }, transaction);
   const route = routeOf(plain, transaction, desk);
+  if (isRefusedTo(path, desk) || isRefusedTo({ address, domain }, desk)) return replies.NOT_TAKEN_NOW;
   if (transaction.countedRecipients >= options.recipientsMax) return replies.TOO_MANY_RECIPIENTS;
   const full = admissionRefusal(desk, route);
   if (full !== undefined) return full;
@@ -146,7 +147,10 @@ function byTable(
     return replies.LOOKED_UP;
   }
   let characters = text.length;
-  for (const { route, address } of destinations) {
+  if (isRefusedTo(path, desk)) return replies.NOT_TAKEN_NOW;
+  for (const { route, address, key } of destinations) {
+    const domain = key.slice(key.lastIndexOf('@') + 1);
+    if (isRefusedTo({ address, domain }, desk)) return replies.NOT_TAKEN_NOW;
     const full = admissionRefusal(desk, routeOf(route, transaction, desk));
     if (full !== undefined) return full;
     if (address !== path.address) characters += address.length;
@@ -236,6 +240,11 @@ export function admissionOfAll({ groups }: MailTransaction, desk: Desk): Refusal
     if (refusal !== undefined && refusal !== replies.SHUTTING_DOWN) return refusal;
   }
   return undefined;
+}
+
+/** By a rule of an operator. */
+function isRefusedTo({ address, domain }: Destination, { ports: { reception } }: Desk): boolean {
+  return reception.refusesTo(address, domain);
 }
 
 function admissionRefusal(desk: Desk, route: Route): Refusal | undefined {

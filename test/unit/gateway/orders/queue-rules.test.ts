@@ -149,6 +149,23 @@ describe('a rule', () => {
     assert.deepEqual(kit.rules.all().map(({ queues }) => queues), [0, 0, 0]);
   });
 
+  test('refuses mail to a domain, an address, or both, however the domain is written, and names no queue then', () => {
+    const kit = new Kit();
+    const out = queue('out');
+    kit.queues.push(out);
+    assert.equal(kit.rules.refusesTo('x@gone.example', 'gone.example'), false);
+    kit.tell(chosen('refuse', { domain: 'gone.example' }), chosen('refuse', { recipient: 'list-*', domain: 'a.example' }), chosen('refuse', { recipient: 'ann@xn--bcher-kva.example' }));
+    for (const [address, domain, isRefused] of [
+      ['x@gone.example', 'gone.example', true], ['x@GONE.example', 'gone.example', true], ['x@sub.gone.example', 'sub.gone.example', false],
+      ['list-1@a.example', 'a.example', true], ['list-1@b.example', 'b.example', false], ['ann@a.example', 'a.example', false],
+      ['ann@b\u00fccher.example', 'xn--bcher-kva.example', true], ['bob@b\u00fccher.example', 'xn--bcher-kva.example', false],
+    ] as const) assert.equal(kit.rules.refusesTo(address, domain), isRefused, address);
+    assert.deepEqual([kit.rules.refuses(out.route), out.isSuspended, kit.rules.refusesFrom('x@gone.example', '', '')], [false, false, false]);
+    const [first] = kit.rules.all();
+    assert.ok(first !== undefined);
+    assert.deepEqual(['x@gone.example', 'gone.example', 'x@a.example', ''].map((to) => kit.rules.shareOf(first.rule, { name: 'out', ...out }, to)), ['all', 'all', 'none', 'none']);
+  });
+
   test('refuses a sender however he writes his domain, also by the text that he wrote', () => {
     const kit = new Kit();
     kit.tell(chosen('refuse', { sender: 'dora@ours.example' }), chosen('refuse', { sender: '*@b\u00fccher.example' }));
