@@ -204,6 +204,35 @@ describe('the key of an order', () => {
     assert.match(orders.answerOf('cli-2')?.unregistered ?? '', /64 orders stand in the register already/);
   });
 
+  test('keeps the names of those that pass when it is left for others', () => {
+    const { group } = flooded(5, ['gw-1', 'gw-2', 'gw-3'], { gateways: ['gw-1', 'gw-2', 'gw-3'], noRescue: ['gw-1', 'gw-2'] });
+    group.gateway('gw-3').kill();
+    for (const { id } of group.stores) group.network.holdAnswers('gw-1', id, true);
+    const [first, second] = [gone(group, 'gw-1', 'delete'), gone(group, 'gw-2', 'delete')];
+    group.until(() => first().done === 5 && second().phase === 'done', 'one is through, and one waits for its copies');
+    void coreAt(group, 'gw-2').orders.leave(ID, [...names('gw-1'), ...names('gw-2')]);
+    group.until(() => key(group)?.partitions.length === 4, 'it is left');
+    for (let ms = 0; ms < 500; ms += 5) {
+      assert.deepEqual([key(group)?.partitions, key(group)?.underWay], [names('gw-3'), names('gw-1')]);
+      group.run(5);
+    }
+  });
+
+  test('in its grace is deleted, that being over, by nobody who has not heard that others act', () => {
+    const { group } = flooded(5);
+    for (const { id } of group.stores) group.network.holdAnswers('gw-1', id, true);
+    const told = gone(group, 'gw-1', 'delete', OF_FLOODER, 2000);
+    group.run(1000);
+    const deaf = coreAt(group, 'gw-2').orders.left;
+    assert.equal(deaf.count, 1);
+    group.gateway('gw-2').register?.deafen('rules/');
+    for (let ms = 0; ms < 36_000; ms += 50) {
+      group.run(50);
+      assert.ok(key(group) !== undefined, `after ${String(ms)} ms`);
+    }
+    assert.deepEqual([told().phase, key(group)?.inGrace], ['acting', undefined]);
+  });
+
   test('is cleaned of what was left for a gateway that is through', () => {
     const { group } = flooded(5, ['gw-1', 'gw-2']);
     const [first, second] = [gone(group, 'gw-1', 'delete'), gone(group, 'gw-2', 'delete')];

@@ -6,6 +6,7 @@ import { formatMessageId } from '../../src/base/text-id.js';
 import type { GatewayCore } from '../../src/gateway/core.js';
 import { whyItIsHere } from '../../src/gateway/look/waiting-reason.js';
 import { EntryState } from '../../src/gateway/queue/entry-table.js';
+import { COMMITTED } from '../../src/gateway/queue/types.js';
 import { checkAll, checkNoLoss } from './checks.js';
 import { Group } from './group.js';
 import { coreOf, stateOf } from './inspect.js';
@@ -237,6 +238,27 @@ describe('what an order is about to end', () => {
     world.until(() => answer().phase === 'done', 20_000, 'the end');
     assert.equal(answer().done, 1);
     world.until(() => second.arrivals.size + first.arrivals.size === 1, 2000, 'the other one');
+  });
+
+  test('makes room for what stands behind it where memory is short', () => {
+    const group = Group.started({ partitions: 1, memoryBytes: { 'gw-2': 1024 * 1024 }, storeMemoryBytes: 64 * 1024 * 1024, blockEntries: 100, segmentBytes: 16 * 1024 });
+    group.hops.script = () => 'unreachable';
+    const sent = (from: string): Letter => {
+      const letter = group.submit('gw-1', ['q1'], from, 20_000);
+      group.until(() => letter.outcome === COMMITTED, 'a commit');
+      return letter;
+    };
+    const flood = Array.from({ length: 200 }, () => sent(FLOODER));
+    const others = Array.from({ length: 20 }, () => sent('y@senders.example'));
+    group.gateway('gw-1').kill();
+    group.until(() => group.served('gw-2', 'gw-1').some(({ isRecovering, length }) => !isRecovering && length === 220), 'the takeover', 240_000);
+    const core = coreOf({ gateway: group.gateway('gw-2') });
+    const answer = gone(core, { until: (condition, boundMs, what) => { group.until(condition, what, boundMs); } }, 'delete', OF_FLOODER, 60_000);
+    group.hops.script = () => 'accept';
+    group.until(() => arrived(others) === 20, 'the others', 20_000);
+    assert.deepEqual([arrived(flood), answer().phase], [0, 'grace']);
+    group.until(() => answer().phase === 'done', 'the end', 120_000);
+    assert.equal(arrived(flood), 0);
   });
 
   test('is let go where nothing was done to any of it for long', () => {
