@@ -64,12 +64,17 @@ class Model {
   ready: number[] = [];
   late: number[] = [];
   inFlight: number[] = [];
+  /** Back from attempts that never began: they stand before `ready`, by their positions. */
+  returned: number[] = [];
+  /** Kept back, of either. */
+  keptReturned: number[] = [];
+  kept: number[] = [];
   recovered = 0;
 }
 
 describe('mail queue', () => {
   test('agrees with plain lists in any mixture of live mail, recovery, attempts and ends', () => {
-    const commands = fc.array(fc.record({ what: fc.constantFrom('live', 'live', 'back', 'take', 'take', 'end', 'again', 'remove', 'whole'), which: fc.nat(1000) }), { maxLength: 120 });
+    const commands = fc.array(fc.record({ what: fc.constantFrom('live', 'live', 'back', 'take', 'take', 'end', 'again', 'first', 'keep', 'keep', 'let-go', 'remove', 'whole'), which: fc.nat(1000) }), { maxLength: 120 });
     fc.assert(fc.property(commands, (list) => {
       const { queue, table } = queueOf();
       const model = new Model();
@@ -78,6 +83,7 @@ describe('mail queue', () => {
       let live = 10_000;
       let recovering = true;
       const positions = (rows: readonly number[]): number[] => rows.map((row) => table.position.get(row));
+      const sorted = (rows: readonly number[]): number[] => rows.slice().sort((a, b) => table.position.get(a) - table.position.get(b));
       const drop = (row: number): void => {
         queue.unlink(row, 10);
         const at = model.order.indexOf(row);
@@ -104,8 +110,24 @@ describe('mail queue', () => {
           model.ready.push(row);
         } else if (what === 'take') {
           const row = queue.takeReady(0);
-          assert.equal(row, model.ready.shift() ?? 0);
+          assert.equal(row, model.returned.shift() ?? model.ready.shift() ?? 0);
           if (row !== 0) model.inFlight.push(row);
+        } else if (what === 'first' && model.inFlight.length > 0) {
+          const [row] = model.inFlight.splice(which % model.inFlight.length, 1);
+          if (row === undefined) continue;
+          queue.inFlightCount -= 1;
+          queue.makeReadyFirst(row);
+          model.returned = sorted([...model.returned, row]);
+        } else if (what === 'keep' && model.returned.length + model.ready.length > 0) {
+          const [first] = model.returned;
+          queue.keepBack(first ?? model.ready[0] ?? 0);
+          if (first !== undefined) model.keptReturned = sorted([...model.keptReturned, ...model.returned.splice(0, 1)]);
+          else model.kept.push(...model.ready.splice(0, 1));
+        } else if (what === 'let-go') {
+          queue.letGo();
+          model.returned = sorted([...model.returned, ...model.keptReturned]);
+          model.ready.unshift(...model.kept);
+          [model.keptReturned, model.kept] = [[], []];
         } else if (what === 'end' && model.inFlight.length > 0) {
           const [row] = model.inFlight.splice(which % model.inFlight.length, 1);
           if (row === undefined) continue;
@@ -119,12 +141,14 @@ describe('mail queue', () => {
           table.transition(row, S.DEFERRED);
           queue.makeReady(row, false);
           model.ready.push(row);
-        } else if (what === 'remove' && model.ready.length + model.late.length > 0) {
-          const all = [...model.ready, ...model.late];
-          const row = all[which % all.length] ?? 0;
+        } else if (what === 'remove') {
+          // Where it was is told by nobody: also one that is kept back.
+          const lists = ['returned', 'ready', 'late', 'keptReturned', 'kept'] as const;
+          const all = lists.flatMap((list) => model[list]);
+          const row = all[which % all.length];
+          if (row === undefined) continue;
           queue.removeReady(row);
-          model.ready = model.ready.filter((other) => other !== row);
-          model.late = model.late.filter((other) => other !== row);
+          for (const list of lists) model[list] = model[list].filter((other) => other !== row);
           drop(row);
         } else if (what === 'whole' && recovering) {
           recovering = false;
@@ -132,7 +156,7 @@ describe('mail queue', () => {
           model.ready.push(...model.late);
           model.late = [];
         }
-        assert.equal(queue.readyCount, model.ready.length);
+        assert.equal(queue.readyCount, model.returned.length + model.ready.length);
         assert.equal(queue.length, model.order.length);
         assert.equal(queue.bytes, 10 * model.order.length);
         assert.equal(queue.inFlightCount, model.inFlight.length);
