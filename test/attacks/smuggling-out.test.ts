@@ -94,7 +94,7 @@ describe('a content that is taken is one message at the next hop', () => {
 
   test('of any pieces', () => {
     const piece = fc.constantFrom('.', '\r\n', '\r\n.\r\n', 'x', '\r\n..', 'QUIT\r\n', '\r', '\n', '\0', '\r\n.', 'MAIL FROM:<evil@inner.example>\r\n', '\xff', 'y'.repeat(1000));
-    fc.assert(fc.property(fc.array(piece, { maxLength: 40 }), fc.boolean(), fc.constantFrom(...OFFERS), (pieces, byChunks, offers) => {
+    fc.assert(fc.property(fc.array(piece, { maxLength: 40, size: 'max' }), fc.boolean(), fc.constantFrom(...OFFERS), (pieces, byChunks, offers) => {
       judge(`${pieces.join('')}\r\n`, byChunks, offers);
     }), { numRuns: 3000 });
   });

@@ -65,7 +65,7 @@ describe('chunked columns', () => {
 describe('Rows', () => {
   test('hands out each row to one owner, freed ones first', () => {
     fc.assert(
-      fc.property(fc.array(fc.integer({ min: -40, max: 50 }), { maxLength: 100 }), (steps) => {
+      fc.property(fc.array(fc.integer({ min: -40, max: 50 }), { maxLength: 100, size: 'max' }), (steps) => {
         const rows = new Rows();
         const owned: number[] = [];
         for (const step of steps) {

@@ -11,7 +11,7 @@ describe('HashIndex', () => {
     const expected = fc.oneof({ weight: 20, arbitrary: fc.constant(0) }, { weight: 1, arbitrary: fc.nat(9000) });
     const command = fc.record({ add: fc.boolean(), key, salt, expected });
     fc.assert(
-      fc.property(fc.array(command, { maxLength: 400 }), fc.integer(), (commands, seed) => {
+      fc.property(fc.array(command, { maxLength: 400, size: 'max' }), fc.integer(), (commands, seed) => {
         const index = new HashIndex(seed);
         const model = new Map<string, number>();
         const free: number[] = [];

@@ -52,7 +52,7 @@ describe('Segments', () => {
       { weight: 2, arbitrary: fc.record({ kind: fc.constant('touched'), n: fc.nat() }) },
     );
     fc.assert(
-      fc.property(fc.array(command, { maxLength: 300 }), (commands) => {
+      fc.property(fc.array(command, { maxLength: 300, size: 'max' }), (commands) => {
         const thread = new OtherThread();
         const segments = new Segments({ segmentBytes: 4096, touchPages: thread.touchPages });
         const model = new Map<number, Uint8Array>();

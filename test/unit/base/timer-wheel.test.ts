@@ -41,7 +41,7 @@ describe('TimerWheel', () => {
       { weight: 3, arbitrary: fc.record({ kind: fc.constant('advance'), row: fc.integer({ min: 1, max: 20 }), n: span }) },
     );
     fc.assert(
-      fc.property(fc.array(command, { maxLength: 200 }), fc.constantFrom(1, 10, 250), (commands, tickMs) => {
+      fc.property(fc.array(command, { maxLength: 200, size: 'max' }), fc.constantFrom(1, 10, 250), (commands, tickMs) => {
         const wheel = new TimerWheel({ tickMs, startMs: 1000 });
         const model = new SortedList(tickMs);
         let nowMs = 0;

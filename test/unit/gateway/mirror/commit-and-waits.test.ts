@@ -8,7 +8,7 @@ import { WaitList } from '../../../../src/gateway/mirror/wait-list.js';
 
 describe('wait list', () => {
   test('calls each waiter once, in order, when its number is committed', () => {
-    fc.assert(fc.property(fc.array(fc.tuple(fc.nat(3), fc.boolean()), { maxLength: 400 }), (steps) => {
+    fc.assert(fc.property(fc.array(fc.tuple(fc.nat(3), fc.boolean()), { maxLength: 400, size: 'max' }), (steps) => {
       const list = new WaitList();
       const called: number[] = [];
       const added: number[] = [];

@@ -11,7 +11,7 @@ describe('joined pieces', () => {
   test('are the same bytes in the same order, and neighbours of one slab are one', () => {
     const slabs = [0, 100].map((from) => Uint8Array.from({ length: 100 }, (_none, i) => from + i));
     const cut = fc.record({ slab: fc.nat(1), from: fc.nat(90), bytes: fc.integer({ min: 1, max: 9 }), goesOn: fc.boolean() });
-    fc.assert(fc.property(fc.array(cut, { maxLength: 40 }), (cuts) => {
+    fc.assert(fc.property(fc.array(cut, { maxLength: 40, size: 'max' }), (cuts) => {
       const joined = new JoinedPieces();
       const pieces: Uint8Array[] = [];
       let runs = 0;

@@ -14,7 +14,7 @@ describe('credit', () => {
   test('is never granted beyond what is free below the accept mark, whatever three gateways do', () => {
     const step = fc.record({ who: fc.nat(2), op: fc.nat(5), size: fc.nat(60_000) });
     fc.assert(
-      fc.property(fc.array(step, { minLength: 20, maxLength: 200 }), (steps) => {
+      fc.property(fc.array(step, { minLength: 20, maxLength: 200, size: 'max' }), (steps) => {
         const store = newStore({ memoryLimitBytes: 2_000_000, segmentBytes: 4096 });
         const { admission } = store;
         const copies = GATEWAYS.map((id) => found(store, 1, id));

@@ -60,7 +60,7 @@ describe('the ring of changes', () => {
   test('gives exactly what followed any number it still knows, also from the middle of a section', () => {
     const step = fc.record({ copy: fc.nat(1), changes: fc.array(fc.tuple(fc.nat(1000), fc.nat(3000)), { minLength: 1, maxLength: 8 }) });
     fc.assert(
-      fc.property(fc.array(step, { minLength: 1, maxLength: 60 }), (steps) => {
+      fc.property(fc.array(step, { minLength: 1, maxLength: 60, size: 'max' }), (steps) => {
         const store = newStore({ memoryLimitBytes: 8_000_000, ringBytes: 64 * 1024 });
         const stories = [new Story(found(store, 1)), new Story(found(store, 2))];
         const living: number[][] = [[], []];

@@ -28,7 +28,7 @@ describe('hard state', () => {
   test('is paid for by STORE: whatever follows, no more is counted than the entries that are left have cost', () => {
     const step = fc.record({ op: fc.nat(8), pick: fc.nat(1000), size: fc.nat(900), room: fc.nat(300), isRefused: fc.boolean() });
     fc.assert(
-      fc.property(fc.array(step, { minLength: 1, maxLength: 80 }), (steps) => {
+      fc.property(fc.array(step, { minLength: 1, maxLength: 80, size: 'max' }), (steps) => {
         const store = newStore({ memoryLimitBytes: 8_000_000, segmentBytes: 4096, ringBytes: 0 });
         const [one, two] = [found(store, 1), found(store, 2)];
         const rooms = new Map<number, number>();

@@ -203,7 +203,7 @@ class Pair {
 test('a mirror filled at any moment, under any live changes, ends equal to the one that was always there', () => {
   const step = fc.record({ op: fc.integer({ min: 0, max: 12 }), at: fc.nat(50), size: fc.nat(40) });
   fc.assert(
-    fc.property(fc.array(step, { maxLength: 40 }), fc.array(step, { maxLength: 60 }), (before, during) => {
+    fc.property(fc.array(step, { maxLength: 40, size: 'max' }), fc.array(step, { maxLength: 60, size: 'max' }), (before, during) => {
       const pair = new Pair();
       for (const each of before) if (each.op <= 9) pair.step(each);
       pair.begin();
