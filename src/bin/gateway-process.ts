@@ -227,7 +227,7 @@ function newMetrics(certificateEnds: ReadonlyMap<string, number>): GatewayMetric
 /** Without a listener it is a rescue (cli/rescue.ts). */
 function whatItDoes({ id, group, smtp }: GatewayConfig): string {
   if (smtp.listen.length === 0) {
-    const others = group.filter((other) => other !== id).join(', ');
+    const others = group?.filter((other) => other !== id).join(', ') ?? 'all gateways of its register';
     return `rescue ${id} takes no mail and stands by for ${others}`;
   }
   const addresses = smtp.listen.map(({ host, port }) => `${host}:${String(port)}`).join(', ');
@@ -316,7 +316,7 @@ export function gatewayOptions(
   if (unusable.length > 0) throw new CliError(unusable.join('\n'));
   return {
     ...config,
-    group: [...new Set([...config.group, config.id])],
+    group: config.group === undefined ? undefined : [...new Set([...config.group, config.id])],
     version: packageVersion(),
     inbound: config.smtp.listen.map((listener) => inboundOptions(config, listener)),
     outbound: {

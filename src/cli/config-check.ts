@@ -112,12 +112,23 @@ function tell(
     for (const line of gateway === undefined ? [] : listenerLines(gateway)) {
       terminal.print(`# listens on ${line}`);
     }
+    if (gateway?.register.kind === 'etcd') {
+      terminal.print(`# takes over from ${takesOverFrom(gateway, gateway.register.cluster)}`);
+    }
   }
   for (const { verdict, text } of dns) {
     if (verdict === 'good') terminal.print(printable(`# dns: ${text}`));
     else terminal.error(printable(`twinpost: dns: ${verdict === 'advice' ? 'advice: ' : ''}${text}`));
   }
   return codeOf(dns);
+}
+
+/** Whose mail it delivers when they stay dead. */
+function takesOverFrom({ id, group, rescue }: GatewayConfig, cluster: string): string {
+  if (!rescue) return 'no gateway: rescue is off';
+  if (group === undefined) return `every gateway of cluster ${cluster} in the register: group is left out`;
+  const others = group.filter((other) => other !== id);
+  return `${others.length === 0 ? 'no gateway' : others.join(' ')}: group says so`;
 }
 
 /** All of it in one object, what is wrong as well. */

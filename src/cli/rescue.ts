@@ -125,7 +125,7 @@ async function standBy(
 
 /** Throws where there is nobody to rescue. */
 function asRescue(gateway: GatewayConfig, file: string): GatewayConfig {
-  if (!gateway.group.some((id) => id !== gateway.id)) {
+  if (gateway.group?.every((id) => id === gateway.id) === true) {
     throw new CliError(
       `${file}: gateway.group: expected the gateways to rescue, found none besides ${gateway.id}`,
     );

@@ -81,7 +81,7 @@ function gatewayConfig(
   const hostName = gateway.hostName ?? os.hostname().toLowerCase();
   return {
     ...gateway,
-    group: groupOf(gateway),
+    group: groupOf(gateway, etcd !== undefined),
     hostName,
     sources: gateway.sources.map(({ address, name = hostName }) => ({ address, name: name.toLowerCase() })),
     smtp: smtpConfig(gateway.smtp, hostName, problems),
@@ -189,9 +189,13 @@ function contentText(name: string, { what, isAscii }: Content, at: Path, problem
   return '';
 }
 
-/** Every process that may serve a queue of another, its own fellows among them. */
-function groupOf({ id, workers, group }: GatewayKeys): readonly string[] {
-  const named = group.flatMap((member) => workerIds(member.id, member.workers ?? workers));
+/**
+ * Every process that may serve a queue of another, its own fellows among them. A file of one machine has no
+ * others than those that are started with it.
+ */
+function groupOf({ id, workers, group }: GatewayKeys, isEtcd: boolean): readonly string[] | undefined {
+  if (group === undefined && isEtcd) return undefined;
+  const named = (group ?? []).flatMap((member) => workerIds(member.id, member.workers ?? workers));
   return workers === 1 ? named : [...new Set([...named, ...workerIds(id, workers)])];
 }
 

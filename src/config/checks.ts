@@ -65,7 +65,7 @@ function checkGateway(
   checkRoutes(gateway, problems);
   checkAdmin(gateway, path, problems);
   checkSecret(gateway, path, context, problems);
-  unique(gateway.group.map(({ id }) => id), (i) => [...path, 'group', i], 'id', problems);
+  unique((gateway.group ?? []).map(({ id }) => id), (i) => [...path, 'group', i], 'id', problems);
   const { delivery, memory, smtp } = gateway;
   if (delivery.retry.max < delivery.retry.first) {
     problems.add([...path, 'delivery', 'retry', 'max'], `expected at least retry.first `
@@ -230,7 +230,7 @@ function checkFileRegister(
   gateway: GatewayValue | undefined, context: CheckContext, problems: Problems,
 ): void {
   if (gateway === undefined || context.up || context.isRegisterServed) return;
-  const other = gateway.group.find(({ id }) => id !== gateway.id);
+  const other = gateway.group?.find(({ id }) => id !== gateway.id);
   if (other !== undefined) {
     problems.add(
       ['gateway', 'group'],

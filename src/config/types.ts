@@ -38,8 +38,8 @@ export type Places = Readonly<Record<string, string>>;
 
 export interface GatewayConfig
   extends Omit<GatewayKeys, 'group' | 'smtp' | 'routes' | 'secret' | 'secretFile' | 'stores' | 'sources'> {
-  /** Ids of the gateways that may take its partitions, and it theirs. */
-  readonly group: readonly string[];
+  /** Ids of the gateways that may take its partitions, and it theirs; undefined: all of the register. */
+  readonly group: readonly string[] | undefined;
   readonly hostName: string;
   readonly smtp: SmtpConfig;
   readonly routes: readonly RouteOptions[];

@@ -44,7 +44,7 @@ function nthGateway(
   return {
     ...gateway,
     id: ids[index] ?? gateway.id,
-    group: [...new Set([...gateway.group, ...ids])],
+    group: gateway.group === undefined ? undefined : [...new Set([...gateway.group, ...ids])],
     smtp: {
       ...smtp,
       listen: smtp.listen.map((listener) => ({ ...listener, ...addressAbove(listener, SMTP_STEP * index) })),

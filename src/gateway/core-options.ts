@@ -32,8 +32,11 @@ export interface CoreOptions {
   readonly mirrors: MirrorsOptions;
   readonly acceptance: AcceptanceOptions;
   readonly memory: MemoryOptions;
-  /** Gateways that may take over one another's partitions, and whether this one does. */
-  readonly group: readonly string[];
+  /**
+   * Gateways that may take over one another's partitions, undefined: all that the register knows; and whether
+   * this one does.
+   */
+  readonly group: readonly string[] | undefined;
   readonly rescue: boolean;
   readonly orphans: OrphanOptions;
   /** No store grants a longer lease. */

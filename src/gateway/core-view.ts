@@ -45,7 +45,7 @@ export interface CoreViewOptions {
   readonly minReplicas: number;
   readonly leaseMs: number;
   /** Gateways that it takes over from. */
-  readonly rescues: readonly string[];
+  rescues(): readonly string[];
   /** Host label of a store, '' when it is not known. */
   hostOf(storeId: string): string;
   /** Gateways and stores of the group as they are known, without this one. */
@@ -142,7 +142,7 @@ export class CoreView implements GatewayView {
   status(): StatusAnswer {
     const { core, clock, metrics } = this.#ports;
     const {
-      gatewayId, host, version, incarnation, insecure, replicas, minReplicas, leaseMs, rescues,
+      gatewayId, host, version, incarnation, insecure, replicas, minReplicas, leaseMs,
     } = this.#options;
     const degradedSinceWallMs = this.#degradation.sinceWallMs();
     const stores = this.#stores();
@@ -156,7 +156,7 @@ export class CoreView implements GatewayView {
       routes: core.readiness.routeCount,
       routes_refused: core.readiness.refused.map(({ route, reason, sinceWallMs }) =>
         ({ route: route.queueName, reason, since: seconds(sinceWallMs) })),
-      replicas, min_replicas: minReplicas, lease_ms: leaseMs, rescues,
+      replicas, min_replicas: minReplicas, lease_ms: leaseMs, rescues: this.#options.rescues(),
       degraded: degradedSinceWallMs !== undefined,
       degraded_since: secondsIf(degradedSinceWallMs),
       degraded_cause: degradedSinceWallMs === undefined ? '' : this.#degradation.cause(stores),

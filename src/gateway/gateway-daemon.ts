@@ -396,14 +396,14 @@ class Gateway implements RunningGateway {
   }
 
   #makeView(): CoreView {
-    const { id, host, version, insecure, mirror, group, rescue, admin: { listen } } = this.#options;
+    const { id, host, version, insecure, mirror, rescue, admin: { listen } } = this.#options;
     const { replicas, minReplicas, leaseMs } = mirror;
     const { log, metrics } = this.#ports;
     const dispatcher = this.#dispatcher;
     return new CoreView(
       {
         gatewayId: id, host, incarnation: this.incarnation, version, insecure, replicas, minReplicas, leaseMs,
-        rescues: rescue ? group.filter((other) => other !== id) : [],
+        rescues: () => (rescue ? this.#group() : []),
         hostOf: (store) => this.#knownStores.find(store)?.host ?? '',
         others: () => this.#others(),
         unreached: () => this.#knownStores.unreached(),
@@ -636,16 +636,21 @@ class Gateway implements RunningGateway {
     return `a link to ${host} would go in clear: ${remedy}`;
   }
 
+  /** Without this one: of its configuration, or else all that the register knows. */
+  #group(): readonly string[] {
+    const { id, group = this.#identity.bridge.gateways() } = this.#options;
+    return [...group].filter((other) => other !== id);
+  }
+
   /**
-   * Gateways of its configuration, and all that the register knows to live, with what they say there, or said
+   * Gateways of its group, and all that the register knows to live, with what they say there, or said
    * last: who only lost its session answers, and takes and delivers mail.
    */
   #others(): readonly Omit<MemberAnswer, 'self'>[] {
-    const { id, group } = this.#options;
     const { bridge } = this.#identity;
     const living = bridge.living();
-    const fellows = new Set([...group, ...living.keys()]);
-    fellows.delete(id);
+    const fellows = new Set([...this.#group(), ...living.keys()]);
+    fellows.delete(this.#options.id);
     const stores = [...this.#knownStores.all()];
     const isAway = (other: string): boolean => bridge.away === '' && !living.has(other);
     return [

@@ -65,8 +65,8 @@ export interface ConfigurationName {
 export interface GatewayOptions extends Pick<GatewayKeys, SaidInFile> {
   readonly smtp: WhoMaySend;
   readonly memory: GatewayKeys['memory'] & { readonly limitBytes: number };
-  /** Gateways that take over one another's queues, this one among them. */
-  readonly group: readonly string[];
+  /** Gateways that take over one another's queues, this one among them; undefined: all of the register. */
+  readonly group: readonly string[] | undefined;
   /** In the greeting, EHLO and Received. */
   readonly hostName: string;
   readonly secret: Uint8Array;

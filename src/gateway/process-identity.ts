@@ -35,7 +35,7 @@ const LOOK_AGAIN_MS = 500;
 export interface ProcessIdentityOptions {
   readonly id: string;
   readonly host: string;
-  readonly group: readonly string[];
+  readonly group: readonly string[] | undefined;
   readonly stateDir: string | undefined;
   readonly register: RegisterChoice;
   readonly admin: { readonly host: string; readonly port: number };
@@ -175,7 +175,8 @@ async function takeKey(
 ): Promise<RegisterBridge> {
   const clock = new SystemClock();
   const address = admin.port === 0 ? undefined : reachableAddress(admin.host, admin.port);
-  const record = { ...incarnation, host, addresses: address === undefined ? [] : [address], group };
+  const addresses = address === undefined ? [] : [address];
+  const record = { ...incarnation, host, addresses, group: group ?? [] };
   let isReady = false;
   return new Promise((resolve, reject) => {
     const bridge = new RegisterBridge({ gatewayId: id, record }, {

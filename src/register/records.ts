@@ -85,7 +85,7 @@ const gatewayShape = incarnationShape.extend({
   host,
   /** host:port of what others may ask it. */
   addresses,
-  /** Ids of the gateways that its configuration names as its group. */
+  /** Ids of the gateways that its configuration names as its group; none: all that the register knows. */
   group: listOf(name, GROUP_MAX),
 });
 export type GatewayRecord = Readonly<z.output<typeof gatewayShape>>;

@@ -50,7 +50,7 @@ function around(world: World, file: DrainedFile = new PlayedFile()): { readonly 
   const drained = new DrainedStores({ clock, log: world.log, mirrors: core.mirrors, moves: core.moves, file, partitionsOf: (name) => core.registry.partitionsOf(name), core });
   const links = world.stores.flatMap(({ id }) => world.gateway.link(id) ?? []);
   const view = new CoreView(
-    { gatewayId: 'gw-1', host: 'box-1', incarnation: 1, version: '', insecure: false, replicas: 2, minReplicas: 1, leaseMs: 10_000, rescues: [], hostOf: () => '', others: () => [], unreached: () => [] },
+    { gatewayId: 'gw-1', host: 'box-1', incarnation: 1, version: '', insecure: false, replicas: 2, minReplicas: 1, leaseMs: 10_000, rescues: () => [], hostOf: () => '', others: () => [], unreached: () => [] },
     { clock, log: world.log, core, links, metrics: new GatewayMetrics(), pid: 1, adminAddress: () => undefined, isDraining: () => false, drainedSinceWallMs: (id) => drained.sinceWallMs(id), connectionsIn: () => 0, connectionsOut: () => 0, dotsInFlight: () => 0 },
   );
   return { view, drained };

@@ -143,7 +143,7 @@ export class GatewayNode {
     const life: Life = {
       alive: true, incarnation, core: undefined, links: [], learn: () => undefined,
       register: ports.register.start({
-        gatewayId: options.id, incarnation, ordinal, host: options.host ?? options.id, group: options.core.group, time: ports.scheduler,
+        gatewayId: options.id, incarnation, ordinal, host: options.host ?? options.id, group: options.core.group ?? [], time: ports.scheduler,
         isProvenDead: (other) => options.isUnproven !== true && this.ended.has(other),
         onHeld: () => { if (life.alive) this.begin(life, ordinal); },
         onTaken: () => { this.onFenced(life); },

@@ -47,6 +47,8 @@ export interface GroupOptions {
   readonly unproven?: readonly string[];
   /** By host: what its configuration names as its group, and how many partitions; else all gateways, and as above. */
   readonly groupOf?: Readonly<Record<string, readonly string[]>>;
+  /** Hosts whose configuration names no group: it is that of all. */
+  readonly noGroup?: readonly string[];
   readonly partitionsOf?: Readonly<Record<string, number>>;
   /** A gateway without a key for so long is served no more. */
   readonly orphanGraceMs?: number;
@@ -101,7 +103,7 @@ export class Group {
         {
           id, host, secret, isUnproven: options.unproven?.includes(id) === true, storeIds: ids, windowBytes: 8 * MEBIBYTE, failoverTimeoutMs: 1000, retryDelayMs: () => options.retryDelayMs ?? 1000,
           core: {
-            partitions: options.partitionsOf?.[host] ?? options.partitions ?? 4, queuesMax: 5000, group: options.groupOf?.[host] ?? gateways, rescue: options.noRescue?.includes(host) !== true, orphans: options.alone?.includes(host) === true ? { graceMs: 0, areOurs: true } : { graceMs: options.orphanGraceMs ?? 600_000, areOurs: false }, leaseMs: this.leaseMs, commitTimeoutMs: 5000, longestRetryMs: options.retryDelayMs ?? 1000, delayReports: { afterMs: options.delayAfterMs ?? 0, isUnasked: false }, firstWaitMs: 1000, segmentBytes: options.segmentBytes ?? 64 * 1024,
+            partitions: options.partitionsOf?.[host] ?? options.partitions ?? 4, queuesMax: 5000, group: options.noGroup?.includes(host) === true ? undefined : options.groupOf?.[host] ?? gateways, rescue: options.noRescue?.includes(host) !== true, orphans: options.alone?.includes(host) === true ? { graceMs: 0, areOurs: true } : { graceMs: options.orphanGraceMs ?? 600_000, areOurs: false }, leaseMs: this.leaseMs, commitTimeoutMs: 5000, longestRetryMs: options.retryDelayMs ?? 1000, delayReports: { afterMs: options.delayAfterMs ?? 0, isUnasked: false }, firstWaitMs: 1000, segmentBytes: options.segmentBytes ?? 64 * 1024,
             mirrors: { replicas: 2, minReplicas: options.minReplicas ?? 1, retryMs: 500, refillFrameBytes: 2048, frameTargetBytes: 64 * 1024, replaceAfterMs: 30_000, rebalanceBytesPerSecond: 0, placement: { gatewayHost: options.storeHosts === undefined ? undefined : host, places }, ringBytes: MEBIBYTE },
             acceptance: { lifetimeMs: options.lifetimeMs ?? 3_600_000, bounceLifetimeMs: 3_600_000, nextHopShare: 1 },
             memory: { limitBytes: options.memoryBytes?.[host] ?? options.memoryBytes?.[id] ?? 256 * MEBIBYTE, acceptShare: 0.8, reserveShare: 0.97 },

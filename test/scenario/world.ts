@@ -139,7 +139,7 @@ export class World {
       {
         id: GATEWAY, secret, storeIds: ids, windowBytes, retryDelayMs: () => options.retryDelayMs ?? 1000,
         core: {
-          partitions: options.partitions ?? 8, queuesMax: 5000, group: [], rescue: false, orphans: { graceMs: 0, areOurs: true }, leaseMs: options.leaseMs ?? LEASE_MS, commitTimeoutMs: options.commitTimeoutMs ?? 5000, longestRetryMs: options.retryDelayMs ?? 1000, delayReports: { afterMs: options.delayAfterMs ?? 0, isUnasked: options.delayUnasked ?? false }, firstWaitMs: 2000, segmentBytes: 64 * 1024,
+          partitions: options.partitions ?? 8, queuesMax: 5000, group: [GATEWAY], rescue: false, orphans: { graceMs: 0, areOurs: true }, leaseMs: options.leaseMs ?? LEASE_MS, commitTimeoutMs: options.commitTimeoutMs ?? 5000, longestRetryMs: options.retryDelayMs ?? 1000, delayReports: { afterMs: options.delayAfterMs ?? 0, isUnasked: options.delayUnasked ?? false }, firstWaitMs: 2000, segmentBytes: 64 * 1024,
           mirrors: { replicas: 2, minReplicas: options.minReplicas ?? 1, retryMs: options.retryMs ?? 500, refillFrameBytes: options.refillFrameBytes ?? 2048, frameTargetBytes: 64 * 1024, ringBytes: options.ringBytes ?? MEBIBYTE, replaceAfterMs: options.replaceAfterMs ?? 3_600_000, rebalanceBytesPerSecond: options.rebalanceBytesPerSecond ?? 0, placement: { gatewayHost: undefined, places: new Map() } },
           acceptance: { lifetimeMs: options.lifetimeMs ?? 3_600_000, bounceLifetimeMs: options.bounceLifetimeMs ?? 3_600_000, nextHopShare: 1 },
           memory: { limitBytes: options.gatewayMemoryBytes ?? 256 * MEBIBYTE, acceptShare: 0.8, reserveShare: 0.97 },

@@ -51,6 +51,8 @@ export interface Plan {
   /** Nothing of it takes a store, a path or a lease away: no mirror may be isolated. */
   readonly isHarmless: boolean;
   readonly gateways: readonly string[];
+  /** No gateway names them as its group: it is that of all whom the register knows. */
+  readonly isGroupLeftOut: boolean;
   readonly stores: readonly string[];
   readonly queues: readonly QueuePlan[];
   readonly minReplicas: number;
@@ -95,6 +97,10 @@ const HEARTBEAT_MS = 250;
 const FAILOVER_MS = 700;
 /** Kinds that leave a story as it is told. */
 const CALM: readonly FaultKind[] = ['small-chunks', 'clocks', 'hop-defers', 'hop-rejects', 'hop-cuts', 'resend', 'replace', 'hop-verbose', 'many-recipients'];
+
+/** Of seven seeds two; none that has found something (simulation.test.ts). */
+const LEFT_OUT: readonly number[] = [2, 4];
+const LEFT_OUT_OF = 7;
 
 /** Of ten seeds so many tell a story; the rest are swarm alone. */
 const STORIES_IN_TEN = 5;
@@ -158,7 +164,7 @@ function swarmOf(prng: Prng, seed: number, steps: number): Plan {
   const names = ['q1', 'q2', 'q3', 'q4'].slice(0, 1 + prng.below(4));
   const queues = names.map((name): QueuePlan => ({ name, ordering: prng.below(3) === 0 ? 'strict' : 'fifo', concurrency: prng.pick([1, 4, 8]) }));
   return {
-    seed, steps, kinds, plot: undefined, hasTwin: kinds.has('twin'), isHarmless: [...kinds].every((kind) => HARMLESS.includes(kind)), gateways, stores, queues,
+    seed, steps, kinds, plot: undefined, hasTwin: kinds.has('twin'), isHarmless: [...kinds].every((kind) => HARMLESS.includes(kind)), gateways, isGroupLeftOut: LEFT_OUT.includes(seed % LEFT_OUT_OF), stores, queues,
     minReplicas: prng.pick([1, 1, 1, 2]),
     partitions: prng.pick([1, 2, 4]),
     olderMayLive: prng.below(4) === 0 || kinds.has('twin'),

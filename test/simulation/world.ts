@@ -340,7 +340,7 @@ export class World {
       {
         id: gatewayId, host: id, secret, storeIds, isUnproven: plan.olderMayLive || id !== gatewayId, windowBytes: plan.windowBytes, retryDelayMs: () => RETRY_MS, heartbeatMs: plan.heartbeatMs, failoverTimeoutMs: plan.failoverTimeoutMs,
         core: {
-          partitions: plan.partitions, queuesMax: 5000, group: plan.gateways, rescue: true, orphans: { graceMs: 600_000, areOurs: false }, leaseMs: plan.leaseMs, commitTimeoutMs: plan.commitTimeoutMs, longestRetryMs: RETRY_MS, delayReports: { afterMs: 0, isUnasked: false }, firstWaitMs: plan.failoverTimeoutMs, segmentBytes: 16 * 1024,
+          partitions: plan.partitions, queuesMax: 5000, group: plan.isGroupLeftOut ? undefined : plan.gateways, rescue: true, orphans: { graceMs: 600_000, areOurs: false }, leaseMs: plan.leaseMs, commitTimeoutMs: plan.commitTimeoutMs, longestRetryMs: RETRY_MS, delayReports: { afterMs: 0, isUnasked: false }, firstWaitMs: plan.failoverTimeoutMs, segmentBytes: 16 * 1024,
           mirrors: { replicas: 2, minReplicas: plan.minReplicas, retryMs: 500, refillFrameBytes: plan.refillFrameBytes, frameTargetBytes: 64 * 1024, replaceAfterMs: plan.replaceAfterMs, rebalanceBytesPerSecond: 1_000_000, placement: { gatewayHost: undefined, places: new Map() }, ringBytes: plan.ringBytes },
           acceptance: { lifetimeMs: 3_600_000, bounceLifetimeMs: 3_600_000, nextHopShare: 1 },
           memory: { limitBytes: plan.gatewayMemoryBytes, acceptShare: plan.acceptShare, reserveShare: 0.97 },

@@ -375,8 +375,8 @@ const gateway = z.strictObject({
   id: v.identifier(),
   /** Processes that share its SMTP ports, each with queues of its own (config/workers.ts). */
   workers: v.count(1, WORKERS_MAX).prefault(1),
-  /** All gateways that may serve one another's queues; this one may be left out. */
-  group: z.array(v.groupMember(WORKERS_MAX)).max(256).prefault([]),
+  /** Gateways that may serve one another's queues; this one may be left out. Without it, with etcd: all. */
+  group: z.array(v.groupMember(WORKERS_MAX)).max(256).optional(),
   /** Whether it takes over the queues of the others in its group when they stay silent. */
   rescue: v.onOrOff().prefault('on'),
   host: v.identifier(),

@@ -57,8 +57,8 @@ import { UnrecordedPartitions } from './unrecorded.js';
 export interface HoldingsOptions extends ReadingOptions {
   readonly gatewayId: string;
   readonly partitions: number;
-  /** Ids of the gateways that may take over one another's partitions. */
-  readonly group: readonly string[];
+  /** Ids of the gateways that may take over one another's partitions; undefined: all of the register. */
+  readonly group: readonly string[] | undefined;
   /** Takes over those of the others in the group. */
   readonly rescue: boolean;
   readonly replicas: number;
@@ -482,7 +482,7 @@ export class Holdings {
     // An operator who retires a gateway wants its mail delivered, whoever else does not rescue.
     const isOurs = rescue || areOurs || owner === gatewayId || this.retired.has(owner);
     const isOrphan = this.#orphans.all.has(name) && isOurs && this.#knowsOneOf(stores);
-    const isOfGroup = rescue && group.includes(owner);
+    const isOfGroup = rescue && (group?.includes(owner) ?? true);
     // What has ended is met to be cleared away: by those who would have met it before.
     const isToBeCleared = isEnded && isOurs;
     if (isOrphan || isOfGroup || isToBeCleared) this.#add(name);
@@ -502,11 +502,12 @@ export class Holdings {
   #add(name: string): void {
     const { gatewayId, replicas, minReplicas, replaceAfterMs, leaseMs } = this.#options;
     const isOwn = ownerOf(name) === gatewayId;
+    const rescueDelayMs = (): number => RESCUE_STEP_MS * this.#rankFor(name);
     const options: HolderOptions = {
       partition: name, self: this.#ports.register.self, isOwn, replicas, minReplicas, replaceAfterMs,
       dropAfterMs: DROP_AFTER_MS, tellAgainMs: TELL_AGAIN_MS, retryMs: RETRY_MS,
       changeTimeoutMs: CHANGE_TIMEOUT_MS,
-      rescueDelayMs: RESCUE_STEP_MS * this.#rankFor(name), awayAfterMs: AWAY_AFTER_MS,
+      get rescueDelayMs() { return rescueDelayMs(); }, awayAfterMs: AWAY_AFTER_MS,
       lookAgainMs: LOOK_AGAIN_MS,
       foundWaitMs: FOUND_WAIT_MS, longestLeaseMs: leaseMs * LEASE_DRIFT_SHARE + LEASE_DRIFT_MS,
     };
@@ -533,10 +534,10 @@ export class Holdings {
 
   /**
    * Our place among those that may rescue the partition, from 1 on: another order for each, so that its mail
-   * spreads.
+   * spreads. Where a new gateway is not known yet, two may have the same: one of their changes is made.
    */
   #rankFor(name: string): number {
-    const { gatewayId, group } = this.#options;
+    const { gatewayId, group = [...this.#ports.register.living().keys()] } = this.#options;
     const own = rendezvous(gatewayId, name);
     const before = group.filter(
       (id) => id !== gatewayId && id !== ownerOf(name) && rendezvous(id, name) < own,
@@ -594,11 +595,11 @@ export class Holdings {
   #heirOf(holding: Holding, isWanted: boolean, living: Living, nowMs: number): HolderId | undefined {
     if (!isWanted) return undefined;
     const { name } = holding;
-    const { gatewayId } = this.#options;
+    const { gatewayId, group: named } = this.#options;
     const retired = this.#ports.register.retired();
     let heir: HolderId | undefined;
     for (const [id, { holder, sinceMs, group }] of living) {
-      const isOfGroup = this.#options.group.includes(id) || group.includes(gatewayId);
+      const isOfGroup = (named?.includes(id) ?? true) || group.length === 0 || group.includes(gatewayId);
       if (id === gatewayId || retired.has(id) || !isOfGroup || nowMs - sinceMs < HAND_BACK_AFTER_MS) continue;
       if (!holding.isReachedBy(holder, nowMs)) continue;
       if (heir === undefined || rendezvous(id, name) < rendezvous(heir.gatewayId, name)) heir = holder;

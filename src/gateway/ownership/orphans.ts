@@ -9,7 +9,8 @@
  *   of a partition                                  is an orphan
  *   ours, its number above those configured         at once: it takes no new mail, and ends when it is empty
  *   of a gateway that an operator has retired       at once, even while that one lives
- *   of our group, or of a living gateway's group    never: they deliver for one another
+ *   of our group, or of a living gateway's group    never: they deliver for one another. A group that is left
+ *                                                   out is that of all: then nobody is gone but by order
  *   of a gateway without a key                      when it has had none for the grace time
  *   that has ended                                  never
  */
@@ -20,7 +21,7 @@ import type { MetPartition, OwnershipRegister } from './ownership-register.js';
 export interface OrphansOptions {
   readonly gatewayId: string;
   readonly partitions: number;
-  readonly group: readonly string[];
+  readonly group: readonly string[] | undefined;
   /** A gateway without a key for so long is gone from the configurations, as far as can be told. */
   readonly graceMs: number;
 }
@@ -90,6 +91,10 @@ export class Orphans {
     const { group, gatewayId } = this.#options;
     const { register } = this.#ports;
     const living = register.living();
+    if (group === undefined || [...living.values()].some((one) => one.group.length === 0)) {
+      this.#absentSinceMs.clear();
+      return this.#absentSinceMs;
+    }
     const served = new Set([gatewayId, ...group, ...living.keys()]);
     for (const one of living.values()) for (const id of one.group) served.add(id);
     const seen = new Set<string>();

@@ -24,7 +24,7 @@ export interface LivingGateway {
   readonly holder: HolderId;
   /** Monotonic time since when it has been seen with this session. */
   readonly sinceMs: number;
-  /** Gateways that its configuration names as its group. */
+  /** Gateways that its configuration names as its group; none: all that the register knows. */
   readonly group: readonly string[];
 }
 

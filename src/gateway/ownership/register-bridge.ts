@@ -218,6 +218,13 @@ export class RegisterBridge implements OwnershipRegister {
     return this.#living;
   }
 
+  /** Ids of those that live or have partitions: of one that died, until it is retired and they have ended. */
+  gateways(): ReadonlySet<string> {
+    const known = new Set(this.living().keys());
+    for (const { partition, isEnded } of this.partitions()) if (!isEnded) known.add(ownerOf(partition));
+    return known;
+  }
+
   hostOf(gatewayId: string): string | undefined {
     return this.#hosts.get(gatewayId);
   }

@@ -81,7 +81,7 @@ export interface HolderOptions extends SetOptions {
   readonly retryMs: number;
   /** A change whose outcome is not known after so long is read, then another is sent. */
   readonly changeTimeoutMs: number;
-  /** What rendezvous order puts between two rescuers, times our place in it. */
+  /** What rendezvous order puts between two rescuers, times our place in it: as that is when it is asked. */
   readonly rescueDelayMs: number;
   /** Members asked in vain for so long: shown as copies away. */
   readonly awayAfterMs: number;

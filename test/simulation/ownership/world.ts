@@ -121,6 +121,7 @@ export class World {
   }
 
   rankOf(gatewayId: string): number {
+    if (this.plan.takeNoTurns) return 1;
     return this.gateways.findIndex((gateway) => gateway.gatewayId === gatewayId) + 1;
   }
 

@@ -64,3 +64,34 @@ test('warns of what a process would listen on and no interface has, by its key',
     `${file}:12: gateway.smtp.listen[1]: ${none('192.0.2.55')}`, `${file}:14: gateway.admin.probes: ${none('192.0.2.56')}`,
   ]);
 });
+
+test('says whose mail a gateway with etcd delivers when they stay dead; and a rescue needs none that is named', async (t) => {
+  const folder = mkdtempSync(path.join(os.tmpdir(), 'config-check-'));
+  t.after(() => { rmSync(folder, { recursive: true }); });
+  const file = path.join(folder, 'gateway.yaml');
+  const run = async (verb: readonly string[], more: string): Promise<readonly string[]> => {
+    writeFileSync(file, `register: {etcd: ['http://127.0.0.1:2379'], cluster: mail}
+gateway:
+  id: gw-1
+  host: box-1
+  hostname: mx.example.com
+  secret: 0123456789abcdef
+  insecure: true
+  state_dir: state
+  smtp: {postmaster: ops@example.com, listen: [127.0.0.1:2525]}
+  admin: {listen: 127.0.0.1:8025}
+  routes: [{domain: '*', via: 'smtp://127.0.0.1:26'}]
+${more}`);
+    const printed: string[] = [];
+    await runCli([...verb, file], contextFor(printed));
+    return printed;
+  };
+  const told = async (more: string): Promise<string | undefined> =>
+    (await run(['config', 'check'], more)).find((line) => line.startsWith('# takes over'));
+  assert.equal(await told(''), '# takes over from every gateway of cluster mail in the register: group is left out');
+  assert.equal(await told('  group: [gw-1, gw-2, gw-3]\n'), '# takes over from gw-2 gw-3: group says so');
+  assert.equal(await told('  group: [gw-1]\n'), '# takes over from no gateway: group says so');
+  assert.equal(await told('  rescue: off\n'), '# takes over from no gateway: rescue is off');
+  assert.match((await run(['rescue', '--config'], '')).join(), /not here/, 'it begins');
+  assert.match((await run(['rescue', '--config'], '  group: [gw-1]\n')).join(), /gateway\.group: expected the gateways to rescue, found none besides gw-1/);
+});

@@ -478,6 +478,20 @@ describe('the register', () => {
     assert.deepEqual(store.config.stores[0]?.register, plain);
   });
 
+  test('says who is of the group where that is left out: with etcd all, with a file nobody else', () => {
+    function groupOf(text: string): readonly string[] | undefined {
+      const result = parseConfig(text, 'f.yaml', { role: 'gateway', stateDir: '/state' });
+      assert.ok(result.ok, result.ok ? '' : result.errors.join('\n'));
+      return result.config.gateway?.group;
+    }
+    const workers = ['gw-1-1', 'gw-1-2'];
+    assert.deepEqual([groupOf(GOOD), groupOf(`${GOOD}  workers: 2\n`)], [[], workers]);
+    assert.deepEqual([groupOf(ETCD + GOOD), groupOf(`${ETCD}${GOOD}  workers: 2\n`)], [undefined, undefined]);
+    assert.deepEqual(groupOf(`${ETCD}${GOOD}  group: []\n`), []);
+    assert.deepEqual(groupOf(`${ETCD}${GOOD}  group: [gw-1, gw-2]\n`), ['gw-1', 'gw-2']);
+    assert.deepEqual(groupOf(`${ETCD}${GOOD}  group: [{id: gw-2, workers: 1}]\n  workers: 2\n`), ['gw-2', ...workers]);
+  });
+
   test('is shown as it is said', () => {
     const result = parseConfig(`${ETCD}${GOOD}`, 'f.yaml', { role: 'gateway' });
     assert.ok(result.ok);
@@ -688,7 +702,7 @@ test('every key of a role stands in its example, in a comment where it need not 
 test('a group names each gateway once', () => {
   const example = readFileSync('configs/three-hosts/host-1/gateway.yaml', 'utf8').replace('secret_file: mail.secret', `secret: ${SECRET}`);
   assert.deepEqual(errorsOf(example, 'gateway'), []);
-  assert.match(errorsOf(example.replace('[gw-1, gw-2, gw-3]', '[gw-1, gw-2, gw-2]'), 'gateway').join(), /gateway\.group\[2\]: expected each id once, found 'gw-2' again$/);
+  assert.match(errorsOf(example.replace('  rescue: on\n', '  group: [gw-1, gw-2, gw-2]\n  rescue: on\n'), 'gateway').join(), /gateway\.group\[2\]: expected each id once, found 'gw-2' again$/);
 });
 
 test('a gateway may know the store of its own host, if enough others are there for its copies', () => {

@@ -33,6 +33,13 @@ describe('the gateways of one `up`', () => {
     }
   });
 
+  test('a group that is left out with etcd stays that of all', () => {
+    const config = loaded();
+    assert.ok(config.gateway !== undefined);
+    const { gateways } = upConfig({ ...config, gateway: { ...config.gateway, group: undefined } }, 2, MEMORY);
+    assert.deepEqual(gateways.map(({ group }) => group), [undefined, undefined]);
+  });
+
   test('a limit that the file names is that of each', () => {
     const text = EMBEDDED_UP_YAML.replace('  admin:', '  memory: {limit: 512MiB}\n  admin:');
     const { gateways } = upConfig(loaded(text), 2, MEMORY);

@@ -58,7 +58,7 @@ describe('workers', () => {
     assert.deepEqual(third.smtp.listen, gateway.smtp.listen);
     assert.equal(third.admin.listen.port, 8027);
     assert.equal(third.stateDir, path.join('/state', 'gw-1-3'));
-    assert.ok(third.group.includes(third.id));
+    assert.ok(third.group?.includes(third.id));
   });
 
   test('what can not work is refused, with its line', () => {
