@@ -174,7 +174,7 @@ const ORDER_PHASES = ['looking', 'found', 'grace', 'acting', 'done', 'cancelled'
 export type OrderPhase = (typeof ORDER_PHASES)[number];
 
 /** As status has them; `left`: in the register, for mail that nobody had who was asked. */
-export const PHASES_IN_FORCE = ['looking', 'found', 'grace', 'acting', 'left'] as const;
+export const PHASES_IN_FORCE = ['looking', 'found', 'grace', 'acting', 'left', 'kept'] as const;
 
 /** A message as it was met. */
 const metMessage = z.object({
@@ -256,6 +256,8 @@ export const leftOrderAnswer = z.object({
   holders: list(name),
   /** Messages that the gateway that answers did it to. */
   done: z.int(),
+  /** Nothing is done yet: what it means is kept back until `until`, and goes on then if nobody acts. */
+  in_grace: z.literal(true).exactOptional(),
 });
 export type LeftOrderAnswer = Readonly<z.output<typeof leftOrderAnswer>>;
 

@@ -135,6 +135,8 @@ export class OrderRun {
   #left: LeftOrderAnswer | undefined;
   #leftFor = '';
   #whyNotLeft = '';
+  /** Why it may stand in the register though it was taken back; '' when it does not. */
+  #whyStanding = '';
   #said = '';
   #graceSeconds = 0;
   /** When its grace ends, once it has gone on. */
@@ -418,7 +420,6 @@ export class OrderRun {
   /** One that is over already says how it ended. */
   async #cancel(reason: string): Promise<Answers> {
     const order: Order = { who: this.#order.who, reason };
-    await this.#withdraw(order);
     const answers = await this.#ask(async (client) => {
       try {
         return await client.cancelOrder(this.#id, order);
@@ -427,6 +428,8 @@ export class OrderRun {
         return client.queueOrder(this.#id);
       }
     });
+    // A gateway that started anew knows it from there alone.
+    await this.#withdraw(order);
     if (this.#rule !== '') await this.#cancelRule(order);
     return answers;
   }
@@ -455,17 +458,23 @@ export class OrderRun {
 
   /** By any gateway that answers. By none: what is told at the end says that it is still there. */
   async #withdraw(order: Order): Promise<void> {
+    if (this.#graceEndMs === undefined) return;
     for (const { client } of this.#group.answering('gateway')) {
-      if (this.#left === undefined) return;
       try {
         await client.withdrawOrder(this.#id, order);
-        this.#left = undefined;
+        return this.#noteGone();
       } catch (error) {
         if (!(error instanceof NoAnswer)) throw error;
         // Done with.
-        if (error.code === NOT_THERE) this.#left = undefined;
+        if (error.code === NOT_THERE) return this.#noteGone();
+        this.#whyStanding = error.why;
       }
     }
+  }
+
+  #noteGone(): void {
+    this.#left = undefined;
+    this.#whyStanding = '';
   }
 
   #tellFound(sum: Sum, answers: Answers): void {
@@ -543,7 +552,7 @@ export class OrderRun {
       else terminal.print(printable(`PARTIAL: ${id}: ${error}`));
     }
     this.#tellLeft();
-    const isOpen = this.#unaware.length > 0 || this.#whyNotMet !== '';
+    const isOpen = this.#unaware.length > 0 || this.#whyNotMet !== '' || this.#whyStanding !== '';
     return this.#isPartial(sumOf(answers)) || isOpen ? NOT_ALL_KNOW : code;
   }
 
@@ -562,6 +571,10 @@ export class OrderRun {
     const left = this.#left;
     if (left !== undefined) {
       terminal.print(json ? JSON.stringify({ partial: true, left }) : printable(leftText(left)));
+    }
+    if (this.#whyStanding !== '') {
+      const text = `${this.#id} MAY STAND in the register, cancel it by twinpost queue orders --cancel`;
+      terminal.error(printable(`twinpost: ${text}: ${this.#whyStanding}`));
     }
     if (this.#whyNotLeft === '') return;
     if (json) terminal.print(JSON.stringify({ partial: true, left: null, error: this.#whyNotLeft }));
@@ -588,10 +601,15 @@ function isTakenBack(answers: Answers): boolean {
   return answers.some(({ answer: { phase } }) => phase === 'cancelled');
 }
 
-function leftText({ order, partitions, holders, until, done }: LeftOrderAnswer): string {
+function leftText(left: LeftOrderAnswer): string {
+  const { order, partitions, holders, until, done } = left;
   const met = done === 0 ? '' : `; to ${counted(done, 'message')} of that it was done by now`;
   if (partitions.length === 0) {
     return `nothing is left to be done: all mail is at gateways that have heard${met}`;
+  }
+  if (left.in_grace === true) {
+    return `NOTHING WAS DONE to mail of ${counted(partitions.length, 'partition')}, of a gateway that ended in `
+      + `the grace: it is kept back as ${order} until ${timeText(until)}, and goes on then: give the order again`;
   }
   const whose = holders.length === 0 ? '' : ` for ${holders.join(', ')}`;
   const what = `mail of ${counted(partitions.length, 'partition')}`;

@@ -10,7 +10,7 @@ import type { Group } from './group.js';
 import { NOT_ALL_KNOW, findGroup, reportMissing, withGroupOptions } from './group.js';
 import { orderOf } from './operator.js';
 import { text, textOr } from './options.js';
-import { printable, listTimeText } from './tables.js';
+import { listTimeText, printable, timeText } from './tables.js';
 
 const NOT_THERE = 404;
 const IS_OVER = 409;
@@ -146,10 +146,11 @@ export function leftOf(told: readonly (readonly LeftOrderAnswer[])[]): readonly 
 }
 
 function leftLine(left: LeftOrderAnswer): string {
-  const { order, verb, selector, partitions, holders, done, who, reason, given } = left;
+  const { order, verb, selector, partitions, holders, done, who, reason, given, until } = left;
   const whom = holders.length === 0 ? `${String(partitions.length)} partitions` : holders.join(', ');
   const isOver = partitions.length === 0;
-  const state = isOver ? 'over' : `waiting for ${whom}`;
+  const kept = left.in_grace === true ? `in its grace, keeps mail back until ${timeText(until)}` : undefined;
+  const state = isOver ? 'over' : kept ?? `waiting for ${whom}`;
   const what = `${verb} ${selectorWords(selector, left)}: ${state}, ${formatCount(done)} done`;
   const where = `${isOver ? 'was ' : ''}in the register`;
   return `${order} ${where}, ${listTimeText(given)}  ${what}  ${who}: ${reason}`;

@@ -404,6 +404,8 @@ function progressText(
         + `twinpost queue orders --cancel ${order} takes it back`;
     }
     case 'acting': return `${meant}, ${ended}`;
+    case 'kept': return 'in the grace of another gateway, kept back here and not ended, until '
+      + `${timeText(until ?? 0)} if nobody acts: twinpost queue orders --cancel ${order} lets it go`;
     case 'left': return `left in the register for mail of gateways that did not answer, ${ended} here, until `
       + timeText(until ?? 0);
   }

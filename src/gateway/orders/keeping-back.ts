@@ -17,6 +17,8 @@ import type { QueueRegistry } from '../queue/queue-registry.js';
 /** An order that passes over what is here (order-pass.ts). */
 export interface Keeper {
   keepsBack(partition: Partition): boolean;
+  /** Some of its mail may be meant. */
+  concernsQueue(queue: MailQueue): boolean;
   /** In a partition where it keeps mail back. */
   means(queue: MailQueue, row: number): boolean;
 }
@@ -60,14 +62,16 @@ export class KeepingBack {
       const keeping = orders.filter((one) => one.keepsBack(partition));
       if (keeping.length > 0) keepers.set(partition, keeping);
       // Others may mean some of it: they keep that back when it is its turn.
-      if (before.get(partition)?.some((one) => !keeping.includes(one)) === true) this.#letGo(partition);
+      const over = before.get(partition)?.filter((one) => !keeping.includes(one)) ?? [];
+      if (over.length > 0) this.#letGo(partition, over);
     }
     this.#keepers = keepers;
     return before.size > 0 || keepers.size > 0;
   }
 
-  #letGo({ queues }: Partition): void {
+  #letGo({ queues }: Partition, over: readonly Keeper[]): void {
     for (const queue of queues.values()) {
+      if (!over.some((one) => one.concernsQueue(queue))) continue;
       queue.letGo();
       if (queue.readyCount > 0) this.#ports.wake(queue);
     }

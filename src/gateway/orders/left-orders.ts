@@ -150,13 +150,21 @@ export class LeftOrders {
 
   /** The next entry of a queue would be handed out. KEPT: it was set aside, and the one behind it is next. */
   meetNext(queue: MailQueue, row: number): Ordered {
+    if (this.#kept >= KEPT_PER_TICK && this.#isOnlyKept(queue.partition)) return this.#later(queue);
     const ordered = this.meet(queue, row);
     if (ordered !== Ordered.KEPT) return ordered;
-    if (queue.route.ordering === 'strict' || this.#kept >= KEPT_PER_TICK) return this.#later(queue);
     this.#kept += 1;
+    if (queue.route.ordering === 'strict' || this.#kept > KEPT_PER_TICK) return this.#later(queue);
     this.#keptIn = queue;
     queue.keepBack(row);
     return Ordered.KEPT;
+  }
+
+  /** Nothing but what keeps mail back concerns it. */
+  #isOnlyKept(partition: Partition): boolean {
+    if (this.#beside.standing.isAny) return false;
+    for (const pass of this.#passes.values()) if (pass.concerns(partition)) return false;
+    return true;
   }
 
   #meetStanding(queue: MailQueue, row: number): Ordered {
@@ -223,13 +231,14 @@ export class LeftOrders {
   }
 
   answerOf(id: string, order: LeftOrder, done: number): LeftOrderAnswer {
-    const { verb, selector, reason, who, wallMs, untilWallMs, partitions } = order;
+    const { verb, selector, reason, who, wallMs, untilWallMs, partitions, inGrace } = order;
     const names = new Set(partitions);
     const holders = this.#ports.register.heldByOthers()
       .filter((one) => one.partitions.some((name) => names.has(name))).map(({ holder }) => holder);
     return {
       order: id, verb, selector, ...termsOf(order), reason, who, given: Math.floor(wallMs / 1000),
       until: Math.floor(untilWallMs / 1000), partitions, holders, done,
+      ...(inGrace === true ? { in_grace: true as const } : {}),
     };
   }
 

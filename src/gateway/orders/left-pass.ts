@@ -134,6 +134,10 @@ export class LeftPass implements Keeper {
     return came;
   }
 
+  concernsQueue(queue: MailQueue): boolean {
+    return this.#act.selection.concernsQueue(queue);
+  }
+
   means(queue: MailQueue, row: number): boolean {
     return this.#meantOf(queue, row) !== Came.NOT_MEANT;
   }

@@ -46,6 +46,12 @@ export interface OrderKeyPorts {
   readonly register: OwnershipRegister;
 }
 
+/** What is to stand in the register, and why that is not all. */
+interface Change {
+  readonly order: LeftOrder | undefined;
+  readonly why: string;
+}
+
 /** All partitions that an order names. */
 export function namesOf({ partitions, underWay = [] }: LeftOrder): readonly string[] {
   return [...partitions, ...underWay];
@@ -78,8 +84,9 @@ export class OrderKey {
   readonly order: OrderToLeave;
   readonly #id: string;
   readonly #ports: OrderKeyPorts;
+  /** Of our partitions those that the phase is about, as they are now. */
+  readonly #names: () => readonly string[];
   #phase: KeyPhase | undefined;
-  #names: ReadonlySet<string> = new Set();
   /** Of a phase in which nothing is done. */
   #keptUntilWallMs = 0;
   #sinceMs = 0;
@@ -90,23 +97,22 @@ export class OrderKey {
   /** Why it was not written last. */
   #why = '';
 
-  constructor(id: string, order: OrderToLeave, ports: OrderKeyPorts) {
+  constructor(id: string, order: OrderToLeave, ports: OrderKeyPorts, names: () => readonly string[]) {
     this.#id = id;
     this.order = order;
     this.#ports = ports;
+    this.#names = names;
   }
 
   /** It goes no further. What never went is not there. */
-  end(phase: KeyPhase, names: readonly string[]): void {
-    if (this.#phase !== undefined) this.want(phase, names);
+  end(phase: KeyPhase): void {
+    if (this.#phase !== undefined) this.want(phase);
   }
 
-  /** `names`: of our partitions, those that this phase is about. */
-  want(phase: KeyPhase, names: readonly string[], graceMs = 0): void {
+  want(phase: KeyPhase, graceMs = 0): void {
     if (phase === this.#phase) return;
     const { clock } = this.#ports;
     this.#phase = phase;
-    this.#names = new Set(names);
     this.#sinceMs = clock.nowMs();
     this.#keptUntilWallMs = Math.floor(clock.wallMs() + graceMs) + KEPT_BEYOND_MS;
     this.#isWritten = false;
@@ -124,8 +130,10 @@ export class OrderKey {
   /** Why what is not done yet would go on if this gateway crashed; '' when it would not. */
   get whyNot(): string {
     if (this.#isWritten || this.#phase !== KeyPhase.ACTED) return '';
-    const { away } = this.#ports.register;
-    return away === '' ? this.#why : awayText(away);
+    const { clock, register: { away } } = this.#ports;
+    if (away !== '') return awayText(away);
+    const isSilent = clock.nowMs() - this.#sinceMs >= ACTS_WITHOUT_MS;
+    return this.#why === '' && isSilent ? 'the register has not answered' : this.#why;
   }
 
   /** As far as is known, the register has what it is to have. */
@@ -141,10 +149,14 @@ export class OrderKey {
     const phase = this.#phase;
     this.#nextWriteMs = nowMs + WRITE_MS;
     this.#isWriting = true;
-    this.#why = '';
-    register.changeLeftOrder(this.#id, (known) => this.#changed(known), (why) => {
+    let whyNoRoom = '';
+    register.changeLeftOrder(this.#id, (known) => {
+      const { order, why } = this.#changed(known);
+      whyNoRoom = why;
+      return order;
+    }, (why) => {
       this.#isWriting = false;
-      if (why !== '') this.#why = why;
+      this.#why = why === '' ? whyNoRoom : why;
       if (phase === this.#phase) this.#isWritten = this.#why === '';
       else this.#nextWriteMs = -Infinity;
     });
@@ -153,47 +165,52 @@ export class OrderKey {
   /** It is not as it is to be, as the register told it last. */
   #isAmiss(): boolean {
     const known = this.#ports.register.leftOrders().get(this.#id);
-    const isNamed = known !== undefined && namesOf(known).some((name) => this.#names.has(name));
+    const names = this.#names();
+    const named = known === undefined ? [] : namesOf(known);
+    const isNamed = named.some((name) => names.includes(name));
     const isInGrace = known?.inGrace === true;
     switch (this.#phase) {
       case undefined: return false;
-      case KeyPhase.KEPT: return !this.#isWritten || (!isNamed && this.#names.size > 0);
-      case KeyPhase.ACTED: return !this.#isWritten || isInGrace || (!isNamed && this.#names.size > 0);
+      case KeyPhase.KEPT: return !this.#isWritten || (!isNamed && names.length > 0);
+      case KeyPhase.ACTED: return !this.#isWritten || isInGrace || (!isNamed && names.length > 0);
       case KeyPhase.DONE: case KeyPhase.CANCELLED: return !this.#isWritten || isNamed;
       case KeyPhase.UNFOLLOWED: return isNamed && isInGrace;
     }
   }
 
-  /** `known`: what stands there; undefined: nothing. */
-  #changed(known: LeftOrder | undefined): LeftOrder | undefined {
+  /** `known`: what stands there; undefined: nothing. With a text not all of what is wanted has room. */
+  #changed(known: LeftOrder | undefined): Change {
+    const names = new Set(this.#names());
+    const without = known === undefined ? undefined : withoutNames(known, names);
     switch (this.#phase) {
-      case undefined: return known;
-      case KeyPhase.KEPT: case KeyPhase.ACTED: return this.#named(known);
-      case KeyPhase.DONE: return known === undefined ? undefined : withoutNames(known, this.#names);
-      case KeyPhase.CANCELLED: return undefined;
-      case KeyPhase.UNFOLLOWED:
-        return known?.inGrace === true ? withoutNames(known, this.#names) : known;
+      case undefined: return { order: known, why: '' };
+      case KeyPhase.KEPT: case KeyPhase.ACTED: return this.#named(known, names);
+      case KeyPhase.DONE: return { order: without, why: '' };
+      case KeyPhase.CANCELLED: return { order: undefined, why: '' };
+      case KeyPhase.UNFOLLOWED: return { order: known?.inGrace === true ? without : known, why: '' };
     }
   }
 
-  #named(known: LeftOrder | undefined): LeftOrder | undefined {
-    const { clock, register } = this.#ports;
-    const others = known?.partitions.filter((name) => !this.#names.has(name)) ?? [];
-    const underWay = [...new Set([...known?.underWay ?? [], ...this.#names])].sort();
-    const isActed = this.#phase === KeyPhase.ACTED;
-    const { inGrace, ...given } = known ?? { ...this.order, untilWallMs: 0, partitions: [], inGrace: true };
-    let { untilWallMs } = given;
-    if (inGrace === true) {
-      untilWallMs = isActed ? Math.floor(clock.wallMs()) + LEFT_MS
-        : Math.max(untilWallMs, this.#keptUntilWallMs);
+  #named(known: LeftOrder | undefined, names: ReadonlySet<string>): Change {
+    const { register } = this.#ports;
+    const given = this.#inPhase(known ?? { ...this.order, untilWallMs: 0, partitions: [], inGrace: true });
+    const others = given.partitions.filter((name) => !names.has(name));
+    const underWay = [...new Set([...given.underWay ?? [], ...names])].sort();
+    const order = withNames(given, others, underWay);
+    if (order === undefined) return { order: known, why: '' };
+    const isBeyond = known === undefined && register.leftOrders().size >= LEFT_ORDERS_MAX;
+    const why = isBeyond ? `${String(LEFT_ORDERS_MAX)} orders stand in the register already` : whyNoRoom(order);
+    if (why === '') return { order, why };
+    // The grace of the others is over all the same.
+    return { order: known === undefined ? undefined : given, why };
+  }
+
+  #inPhase(known: LeftOrder): LeftOrder {
+    if (known.inGrace !== true) return known;
+    if (this.#phase === KeyPhase.KEPT) {
+      return { ...known, untilWallMs: Math.max(known.untilWallMs, this.#keptUntilWallMs) };
     }
-    const phase = inGrace === true && !isActed ? { inGrace } : {};
-    const order = withNames({ ...given, untilWallMs, ...phase }, others, underWay);
-    if (order === undefined) return undefined;
-    this.#why = whyNoRoom(order);
-    if (this.#why === '' && known === undefined && register.leftOrders().size >= LEFT_ORDERS_MAX) {
-      this.#why = `${String(LEFT_ORDERS_MAX)} orders stand in the register already`;
-    }
-    return this.#why === '' ? order : known;
+    const { inGrace: _, ...given } = known;
+    return { ...given, untilWallMs: Math.floor(this.#ports.clock.wallMs()) + LEFT_MS };
   }
 }

@@ -94,6 +94,8 @@ export class OrderPass {
   readonly #untilNumber = new Map<Partition, number>();
   /** Of which it may not have seen all. */
   readonly #inPart = new Set<Partition>();
+  /** Of which it meant all when it went, and is to see all. */
+  readonly #wholeAtGo = new Set<Partition>();
   /** Of those, which went away, or began to, before it was done with them. */
   readonly #moved = new Set<Partition>();
   /** Of each partition the messages that were counted and not dealt with. */
@@ -153,7 +155,7 @@ export class OrderPass {
     const { verb, reason, who, selector, dry_run: isDry = false } = order;
     this.#key = verb === 'flush' ? undefined : new OrderKey(id, {
       verb, selector, ...termsOf(order), who, reason, wallMs: Math.floor(this.#givenWallMs),
-    }, ports);
+    }, ports, () => this.#passed ?? this.#wholeNames());
     ports.log.warn('order', 'an operator orders something for many messages', {
       order: id, verb, selector: JSON.stringify(selector), dry_run: isDry, ...termsOf(order),
       reason, who,
@@ -171,15 +173,17 @@ export class OrderPass {
     this.#graceUntilMs = this.#progressMs + graceMs;
     this.#transition('grace');
     const isKept = graceMs > 0 && isFinal(this.order.verb);
-    this.#key?.want(isKept ? KeyPhase.KEPT : KeyPhase.ACTED, this.#passedOver(), graceMs);
+    for (const one of this.#ports.registry.partitions) if (this.#isWhole(one)) this.#wholeAtGo.add(one);
+    this.#key?.want(isKept ? KeyPhase.KEPT : KeyPhase.ACTED, graceMs);
     return true;
   }
 
   /** It passes over all of it, or has, or was taken back: whatever the register says is done to it. */
   hasPassedOver(partition: Partition): boolean {
     const { phase } = this;
-    const isUnderWay = phase === 'grace' || phase === 'acting';
-    if (isUnderWay) return this.#isWhole(partition);
+    if (phase === 'grace' || phase === 'acting') {
+      return this.#wholeAtGo.has(partition) && !this.#moved.has(partition);
+    }
     if (phase === 'cancelled') return !this.#isUnfollowed && this.#untilNumber.has(partition);
     return phase === 'done' && this.#passed?.includes(partition.name) === true;
   }
@@ -208,6 +212,10 @@ export class OrderPass {
     }
     if (this.phase === 'grace') return true;
     return this.phase === 'acting' && this.#ports.clock.nowMs() - this.#progressMs < KEEPS_MS;
+  }
+
+  concernsQueue(queue: MailQueue): boolean {
+    return this.#act.selection.concernsQueue(queue);
   }
 
   /** It would end this entry, or lead it elsewhere, if it came to it now. */
@@ -242,11 +250,11 @@ export class OrderPass {
 
   /** Called a few times in a tenth of a second; `sinceMs`: when the walks of this tick began. */
   tick(nowMs: number, sinceMs: number): void {
+    if (!this.isOver) this.#noteMoved();
     this.#key?.tick();
     if (this.isOver) return;
     this.#nowMs = nowMs;
     this.#sinceMs = sinceMs;
-    this.#noteMoved();
     const patienceMs = this.#askedInGrace >= FOLLOWED_FROM ? UNFOLLOWED_MS : UNASKED_MS;
     if (this.phase !== 'acting' && nowMs - this.#askedMs >= patienceMs) {
       this.#isUnfollowed = true;
@@ -304,12 +312,17 @@ export class OrderPass {
     return this.#ports.registry.partitions.filter((one) => this.#isWhole(one)).map(({ name }) => name);
   }
 
+  /** Of those over which it passes, from `go` on, whatever it can not see of them. */
+  #wholeNames(): readonly string[] {
+    return [...this.#wholeAtGo].filter((one) => !this.#moved.has(one)).map(({ name }) => name);
+  }
+
   #isWhole(partition: Partition): boolean {
     return this.#untilNumber.has(partition) && !this.#inPart.has(partition) && !partition.isLeaving;
   }
 
   #beginToAct(): void {
-    this.#key?.want(KeyPhase.ACTED, this.#passedOver());
+    this.#key?.want(KeyPhase.ACTED);
     if (this.#key?.isSettled === false) return;
     if (this.#key !== undefined && this.#key.whyNot !== '') {
       this.#ports.log.warn('order', 'an order acts though it is not in the register: a crash would end it', {
@@ -488,7 +501,7 @@ export class OrderPass {
     this.endedMs = this.#ports.clock.nowMs();
     this.#transition(phase);
     const taken = this.#isUnfollowed ? KeyPhase.UNFOLLOWED : KeyPhase.CANCELLED;
-    this.#key?.end(phase === 'done' ? KeyPhase.DONE : taken, this.#passed);
+    this.#key?.end(phase === 'done' ? KeyPhase.DONE : taken);
     const { matched, done, unread } = this.#counts;
     const cancelled = this.#isUnfollowed ? 'an order is cancelled: nobody asks for it any more'
       : 'an order is cancelled';

@@ -29,6 +29,8 @@ import { StandingOrders } from './standing-orders.js';
 /** At the same time: each may keep a note of every message. */
 const BUSY_MAX = 8;
 const KNOWN_MAX = 64;
+/** Those of whose end the register is to be told are known until it is. */
+const UNTOLD_MAX = 256;
 const KNOWN_MS = 600_000;
 
 const NO_ID = 'an id of an order is up to 120 letters and digits, and . _ : - between them';
@@ -77,13 +79,14 @@ export class Orders {
     if (this.left.has(order.id ?? '')) return `${order.id ?? ''} is left in the register already`;
     const busy = [...this.#passes.values()].filter(({ isOver }) => !isOver).length;
     if (busy >= BUSY_MAX) return `${String(BUSY_MAX)} orders are under way: wait for one, or cancel it`;
+    if (this.#passes.size >= UNTOLD_MAX) return 'the register is to be told of too many orders: wait for it';
     this.#given += 1;
     // Incarnations are each gateway's own.
     const id = order.id ?? `${this.#ports.gatewayId}-${String(this.#incarnation)}-${String(this.#given)}`;
     const pass = new OrderPass(id, order, this.#ports);
     this.#passes.set(id, pass);
-    for (const [known, { isOver }] of this.#passes) {
-      if (this.#passes.size > KNOWN_MAX && isOver) this.#passes.delete(known);
+    for (const [known, { isOver, isTold }] of this.#passes) {
+      if (this.#passes.size > KNOWN_MAX && isOver && isTold) this.#passes.delete(known);
     }
     return pass.answer(true);
   }
@@ -106,10 +109,10 @@ export class Orders {
   inForce(): readonly OrderInForceAnswer[] {
     const own = [...this.#passes.values()].flatMap((pass) => pass.inForce() ?? []);
     const left = this.left.answers().map((one): OrderInForceAnswer => {
-      const { order, verb, selector, who, reason, given, until, done } = one;
+      const { order, verb, selector, who, reason, given, until, done, in_grace: isInGrace = false } = one;
       return {
-        order, verb, selector: selectorWords(selector, one), phase: 'left', who, reason, given, matched: 0,
-        done, grace_ends: null, until,
+        order, verb, selector: selectorWords(selector, one), phase: isInGrace ? 'kept' : 'left', who, reason,
+        given, matched: 0, done, grace_ends: null, until,
       };
     });
     return [...own, ...left];

@@ -15,6 +15,7 @@
  * "example.com/bounce", it names those of that class. By route or site class mail alone is meant, too. Pure.
  */
 import { QUEUE_CLASSES } from '../../admin-api/queue-orders.js';
+import type { Selector } from '../../admin-api/queue-orders.js';
 import { isStandingVerb, refusedBy, targetText } from '../../admin-api/queue-rules.js';
 import { Wildcards } from '../../base/wildcards.js';
 import type { Clock, EventLog } from '../../platform/ports.js';
@@ -127,9 +128,7 @@ export class QueueRules {
   /** What it means of the mail of a queue, or of that to one address or domain; `some`: it says more. */
   shareOf(rule: QueueRule, queue: SomeQueue & Pick<MailQueue, 'name'>, to = ''): 'all' | 'some' | 'none' {
     const { selector, verb, not_before_ms: notBeforeMs = Infinity } = rule;
-    if (selector !== undefined && refusedBy(rule) === 'recipient') {
-      return to !== '' && new Selection(selector, this.#ports.names).mayMean(to) ? 'all' : 'none';
-    }
+    if (selector !== undefined && refusedBy(rule) === 'recipient') return this.#shareOfRefusal(selector, to);
     if (selector === undefined || !isStandingVerb(verb)) {
       return this.#concerns(rule, queue) ? 'all' : 'none';
     }
@@ -138,6 +137,13 @@ export class QueueRules {
     const isMeant = selection.concernsQueue(queue) && (to === '' || selection.mayMean(to));
     if (!isMeant || notBeforeMs <= clock.wallMs()) return 'none';
     return selection.isOfQueues ? 'all' : 'some';
+  }
+
+  #shareOfRefusal(selector: Selector, to: string): 'all' | 'some' | 'none' {
+    if (to === '' || !new Selection(selector, this.#ports.names).mayMean(to)) return 'none';
+    if (to.includes('@') || selector.recipient === undefined) return 'all';
+    const [, domain = '*'] = /@([^@]*)$/.exec(selector.recipient) ?? [];
+    return new Wildcards([domain]).matches(to) ? 'some' : 'none';
   }
 
   /** Its hosts are known now, or are other ones. */
@@ -161,7 +167,7 @@ export class QueueRules {
     this.look();
     if (this.#refusedRecipients.length === 0) return false;
     const known = `${address.slice(0, address.lastIndexOf('@') + 1)}${domain}`;
-    return this.#refusedRecipients.some((one) => one.mayMean(address) || one.mayMean(known));
+    return this.#refusedRecipients.some((one) => one.means(address) || one.means(known));
   }
 
   /** Whether an operator wants no new mail for the route. */

@@ -80,10 +80,11 @@ export class Selection {
 
   /** Mail to this address, or domain, may be meant. */
   mayMean(to: string): boolean {
-    return to.includes('@') ? this.#means(to) : this.#domain?.matches(to) !== false;
+    return to.includes('@') ? this.means(to) : this.#domain?.matches(to) !== false;
   }
 
-  #means(address: string): boolean {
+  /** This recipient. */
+  means(address: string): boolean {
     if (this.#recipient?.matches(address) === false) return false;
     return this.#domain?.matches(address.slice(address.lastIndexOf('@') + 1)) !== false;
   }
@@ -113,7 +114,7 @@ export class Selection {
     envelope.recipients.forEach(({ address }, index) => {
       const state = note.states[index] ?? TO_TRY;
       if (state !== TO_TRY && state !== OWED_FAILURE) return;
-      if (!this.#means(address)) return;
+      if (!this.means(address)) return;
       if (this.#reply !== undefined && !hasSaid(said.get(index), this.#reply)) return;
       meant.push(index);
     });

@@ -242,9 +242,9 @@ export function admissionOfAll({ groups }: MailTransaction, desk: Desk): Refusal
   return undefined;
 }
 
-/** By a rule of an operator. */
+/** By a rule of an operator. The bare postmaster is judged by where that leads (RFC 5321 4.5.1). */
 function isRefusedTo({ address, domain }: Destination, { ports: { reception } }: Desk): boolean {
-  return reception.refusesTo(address, domain);
+  return domain !== '' && reception.refusesTo(address, domain);
 }
 
 function admissionRefusal(desk: Desk, route: Route): Refusal | undefined {
