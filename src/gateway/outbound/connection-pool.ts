@@ -65,7 +65,7 @@ import type { StateTimeouts } from './pure/session-states.js';
 import type { SessionOptions, SessionPorts } from './pure/session-ports.js';
 import type { HostMemory } from './host-memory.js';
 import type { MailSource } from './pure/source-choice.js';
-import { raisedBySts } from './pure/sts-policy.js';
+import { BY_STS, raisedBySts } from './pure/sts-policy.js';
 import type { PolicySource } from './sts/sts-policies.js';
 import type { TlsWatch, WatchedSession } from './tls-reports/tls-tally.js';
 
@@ -805,7 +805,9 @@ export class ConnectionPool implements PeerEvents, LaneHome {
     if (isBySts && isByMx) return raisedBySts(tls, name);
     const terms = tls.terms.serverName !== '' ? tls.terms : { ...tls.terms, serverName: name };
     const mustHave = !isByMx && !isHere && tls.level === 'may' && this.#hosts.isBound;
-    return { ...tls, terms, level: mustHave ? 'encrypt' : tls.level };
+    if (!mustHave) return { ...tls, terms };
+    const why = isBySts ? BY_STS : 'a host before it has TLSA records, or may have';
+    return { ...tls, terms, level: 'encrypt', why };
   }
 
   /** One finds out for all connections: what goes wrong then costs one message a round trip. */

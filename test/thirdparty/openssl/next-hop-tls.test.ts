@@ -51,7 +51,7 @@ encrypt        good           in TLS    tls=TLSv1.3 cipher=TLS_AES_256_GCM_SHA38
 encrypt        expired        in TLS    tls=TLSv1.3 cipher=TLS_AES_256_GCM_SHA384 verified=no
 encrypt        wrong-name     in TLS    tls=TLSv1.3 cipher=TLS_AES_256_GCM_SHA384 verified=no
 encrypt        self-signed    in TLS    tls=TLSv1.3 cipher=TLS_AES_256_GCM_SHA384 verified=no
-encrypt        no-starttls    deferred  4.7.4 HOP offers no STARTTLS, and mail must not go there in clear
+encrypt        no-starttls    deferred  4.7.4 HOP offers no STARTTLS, and mail must not go there in clear: so says tls: encrypt of the route
 encrypt        454            deferred  4.7.4 HOP refused STARTTLS: 454 4.7.0 TLS not available
 encrypt        reset          deferred  4.7.5 no TLS with HOP: ECONNRESET
 encrypt        resumed        in TLS    tls=TLSv1.3 cipher=TLS_AES_256_GCM_SHA384 verified=no
@@ -59,7 +59,7 @@ verify         good           in TLS    tls=TLSv1.3 cipher=TLS_AES_256_GCM_SHA38
 verify         expired        deferred  4.7.5 no TLS with HOP: certificate has expired (CERT_HAS_EXPIRED)
 verify         wrong-name     deferred  4.7.5 no TLS with HOP: Host: hop.test. is not in the cert's altnames: DNS:other.test, IP Address:127.0.0.2 (ERR_TLS_CERT_ALTNAME_INVALID)
 verify         self-signed    deferred  4.7.5 no TLS with HOP: self-signed certificate (DEPTH_ZERO_SELF_SIGNED_CERT)
-verify         no-starttls    deferred  4.7.4 HOP offers no STARTTLS, and mail must not go there in clear
+verify         no-starttls    deferred  4.7.4 HOP offers no STARTTLS, and mail must not go there in clear: so says tls: verify of the route
 verify         454            deferred  4.7.4 HOP refused STARTTLS: 454 4.7.0 TLS not available
 verify         reset          deferred  4.7.5 no TLS with HOP: ECONNRESET
 verify         resumed        deferred  4.7.5 no TLS with HOP: self-signed certificate (DEPTH_ZERO_SELF_SIGNED_CERT)
