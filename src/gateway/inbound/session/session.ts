@@ -531,7 +531,7 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
     const isAbrupt = effect.then === Then.LEAVE && effect.reply !== '' && !effect.reply.startsWith('421');
     if (isAbrupt) this.#reply(replies.CLOSED_HERE);
     const isRefused = effect.reason !== '' && effect.then === Then.STAY;
-    const isOneTooMany = effect.reason !== '' && stage !== 'connect' && this.#desk.isOneTooMany(effect, this);
+    const isOneTooMany = effect.reason !== '' && stage !== 'connect' && this.#isOneTooMany(effect);
     if (isRefused && isOneTooMany) {
       return this.#perform(replies.TOO_MANY_ERRORS, 'command', '');
     }
@@ -629,7 +629,11 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
   /** What a client that has gone would have been told: a guess counts all the same. */
   #countUnheard(effect: Effect): void {
     this.#desk.rejected('auth', effect, this, '');
-    this.#desk.isOneTooMany(effect, this);
+    this.#isOneTooMany(effect);
+  }
+
+  #isOneTooMany(effect: Effect): boolean {
+    return this.#desk.isOneTooMany(effect, this, this.transaction?.senderKey ?? '');
   }
 
   #lookUp(): void {
