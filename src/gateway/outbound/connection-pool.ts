@@ -791,7 +791,8 @@ export class ConnectionPool implements PeerEvents, LaneHome {
     const mayConnect = !this.#isFull && this.#startable(1) > 0;
     const first = mayConnect ? this.#hosts.next(this.#nowMs)?.preference : undefined;
     const isBehind = ({ host }: Peer): boolean => !host.isByMx && host.preference > (first ?? Infinity);
-    for (const peer of this.#idle.filter((idle) => isBehind(idle) || !this.#mayTake(idle))) this.#retire(peer);
+    const left = this.#idle.filter((idle) => isBehind(idle) || !this.#mayTake(idle));
+    for (const peer of left) this.#retire(peer);
   }
 
   #tlsOf(host: SiteHost): Pick<SessionOptions, 'tls' | 'lostTls'> {

@@ -237,7 +237,7 @@ test('each level of TLS with each kind of next hop: in TLS, in clear, or deferre
     assert.equal(rows.reduce((sum, { hop }) => sum + hop.resumed, 0), 0);
     const metrics = await (await fetch(`http://${HOST}:${String(cluster.adminPort)}/metrics`)).text();
     assert.match(metrics, /^twinpost_tls_fallbacks_total 6$/m);
-    const failing = (level: string): number => outcomes.filter((line) => line?.startsWith(level) === true && line.includes('deferred')).length;
+    const failing = (level: string): number => outcomes.filter((line) => line.startsWith(level) && line.includes('deferred')).length;
     assert.match(metrics, new RegExp(`^twinpost_dane_failures_total ${String(failing('dane '))}$`, 'm'));
     assert.match(metrics, new RegExp(`^twinpost_mta_sts_failures_total ${String(failing('sts-enforce '))}$`, 'm'));
     const { rows: queues } = await (await fetch(`http://${HOST}:${String(cluster.adminPort)}/api/v1/queues?limit=1000`)).json() as { readonly rows: readonly QueueAnswer[] };
