@@ -233,10 +233,7 @@ function smtpConfig(smtp: SmtpKeys, hostName: string, problems: Problems): SmtpC
       : { recipientsFile: recipients, recipientsByHttp: undefined }),
     srs: srsConfig(smtp.srs, problems),
     feedback: smtp.feedback && { ...smtp.feedback, forwardTo: smtp.feedback.forwardTo ?? '' },
-    rates: {
-      client, network, user: { connections: 0, errors: 0, ...user },
-      sender: { connections: 0, errors: 0, ...sender },
-    },
+    rates: { client, network, user: { connections: 0, ...user }, sender: { connections: 0, ...sender } },
     rateExempt: exempt,
   };
 }

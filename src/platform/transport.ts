@@ -56,6 +56,7 @@ export interface ConnectionHandlers {
 export interface TlsFacts {
   /** "TLSv1.3" */
   readonly version: string;
+  /** As IANA has registered it: "TLS_AES_256_GCM_SHA384"; '': not known. */
   readonly cipher: string;
   /** Names in the client's certificate when it showed one that was verified. */
   readonly peerNames: readonly string[];

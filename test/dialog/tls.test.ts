@@ -56,6 +56,24 @@ describe('TLS before the greeting', () => {
     await inbound.close(1000);
   });
 
+  test('is told by its cipher suite in the trace of each message, behind whom it is for', needsTls, async () => {
+    const { inbound, reception } = await startHarness({ tls, isTlsFirst: true });
+    for (const [version, suite] of [['TLSv1.3', 'TLS_AES_128_GCM_SHA256'], ['TLSv1.2', 'TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256']] as const) {
+      const ciphers = 'TLS_AES_128_GCM_SHA256:ECDHE-ECDSA-AES128-GCM-SHA256';
+      const client = new SecureClient({ port: inbound.port, minVersion: version, maxVersion: version, ciphers });
+      assert.match(await client.reply(), /^220 /);
+      const recipients = ['RCPT TO:<b@example.net>', 'RCPT TO:<c@example.net>'];
+      for (const line of ['EHLO client.example', ...[1, 2].flatMap((count) => ['MAIL FROM:<a@example.org>', ...recipients.slice(0, count), 'DATA', 'x\r\n.'])]) {
+        assert.match(await client.command(line), /^[23]5/, line);
+      }
+      client.socket.destroy();
+      const [alone, both] = reception.kept.splice(0).map(({ content }) => content.toString('latin1'));
+      assert.match(alone ?? '', new RegExp(` id \\w+\r\n\tfor <b@example\\.net>\r\n\ttls ${suite}; \\w{3}, \\d\\d .*\r\nx\r\n$`));
+      assert.match(both ?? '', new RegExp(` id \\w+\r\n\ttls ${suite}; \\w{3}, \\d\\d .*\r\nx\r\n$`));
+    }
+    await inbound.close(1000);
+  });
+
   test('lets mail ask for TLS all the way, and RCPT hears of the queue of such mail', needsTls, async () => {
     const { inbound, reception } = await startHarness({ tls, isTlsFirst: true, offersRequireTls: true });
     reception.admissions.set('full.example!tls', 'queue-full');

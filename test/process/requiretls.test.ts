@@ -91,6 +91,16 @@ test('mail that must have TLS goes only where that is promised, through a kill; 
   assert.match(log(), /"queue":"unable\.example!any"/);
 });
 
+test('it is not offered where the links to stores are in clear: nobody could promise it', { timeout: 60_000, skip: whyNot }, async (t) => {
+  const certificate = certificates?.issue('gw.test') ?? assert.fail('a certificate');
+  const tlsFiles = { cert: certificate.certFile, key: certificate.keyFile };
+  const cluster = await startCluster({ gateway: { insecure: true, smtp: { tls: tlsFiles } } });
+  t.after(() => cluster.stop());
+  const { talk, offers } = await secureTalk(cluster.smtpPort);
+  assert.doesNotMatch(offers, /REQUIRETLS/);
+  assert.match(await talk.say('MAIL FROM:<me@able.example> REQUIRETLS'), /^555 5\.5\.4/);
+});
+
 test('mail that must have TLS and was exported is sent again only where that is promised', { timeout: 120_000, skip: whyNot }, async (t) => {
   assert.ok(certificates !== undefined);
   const certificate = certificates.issue('hop.test');

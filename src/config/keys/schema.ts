@@ -108,11 +108,9 @@ function isListener(value: unknown): boolean {
 
 const rates = {
   messages: v.count(0, 1_000_000_000).prefault(0), recipients: v.count(0, 1_000_000_000).prefault(0),
-  data: v.bytes(0, 1024 * GIB).prefault('0B'),
+  data: v.bytes(0, 1024 * GIB).prefault('0B'), errors: v.count(0, 1_000_000_000).prefault(0),
 };
-const clientRates = {
-  connections: v.count(0, 1_000_000_000).prefault(0), ...rates, errors: v.count(0, 1_000_000_000).prefault(0),
-};
+const clientRates = { connections: v.count(0, 1_000_000_000).prefault(0), ...rates };
 
 /** In any minute; 0: as much as they want. */
 const limits = section({

@@ -32,6 +32,8 @@
  *   who waited when it was not has its policy fetched anew.
  * - Where TLSA records or a policy ask for TLS, a fallback of the route must have it too, unless it is on
  *   this machine, and gets no mail while a host of the DNS failed by its TLS (site-hosts.ts).
+ * - An idle connection to a fallback, or to a later host of the route, ends when mail comes and one before it
+ *   may be tried again: else it would be used for its whole life, though that one is back.
  * - Where all connections that may be open to all hosts are, and somebody's mail waits for one, no idle one
  *   is kept anywhere.
  * - A delivery that met a kept connection just closed by the peer is repeated once at once on a fresh one;
@@ -65,7 +67,7 @@ import type { StateTimeouts } from './pure/session-states.js';
 import type { SessionOptions, SessionPorts } from './pure/session-ports.js';
 import type { HostMemory } from './host-memory.js';
 import type { MailSource } from './pure/source-choice.js';
-import { raisedBySts } from './pure/sts-policy.js';
+import { BY_STS, raisedBySts } from './pure/sts-policy.js';
 import type { PolicySource } from './sts/sts-policies.js';
 import type { TlsWatch, WatchedSession } from './tls-reports/tls-tally.js';
 
@@ -217,7 +219,7 @@ export class ConnectionPool implements PeerEvents, LaneHome {
   /** The last one used is used next, so that spare connections grow idle and end. */
   readonly #idle: Peer[] = [];
   readonly #lanes = new Set<Lane>();
-  /** Hosts of the route stand behind those of the DNS. */
+  /** Hosts of the route stand behind others. */
   readonly #hasFallback: boolean;
   readonly #turns = new LaneRing();
   readonly #retries: Retry[] = [];
@@ -247,7 +249,7 @@ export class ConnectionPool implements PeerEvents, LaneHome {
       if (site.auth !== undefined) host.isProven = false;
       host.isBound = host.isByMx && (site.dane !== undefined || site.isBySts);
     }
-    this.#hasFallback = site.hosts.some(({ isByMx }) => isByMx) && site.hosts.some(({ isByMx }) => !isByMx);
+    this.#hasFallback = site.hosts.length > 1 && site.hosts.some(({ isByMx }) => !isByMx);
     this.#hosts = new SiteHosts(site.hosts, options, ports.random);
     this.#options = options;
     this.#ports = ports;
@@ -783,9 +785,14 @@ export class ConnectionPool implements PeerEvents, LaneHome {
     return !this.#hasFallback || this.#hosts.mayTake(host, session.tls !== undefined);
   }
 
-  /** Ends idle connections that no mail may go over any more. */
+  /** Ends idle connections that no mail may go over any more, or while one before their host may be tried. */
   #leaveFallback(): void {
-    for (const peer of this.#idle.filter((idle) => !this.#mayTake(idle))) this.#retire(peer);
+    if (this.#idle.length === 0) return;
+    const mayConnect = !this.#isFull && this.#startable(1) > 0;
+    const first = mayConnect ? this.#hosts.next(this.#nowMs)?.preference : undefined;
+    const isBehind = ({ host }: Peer): boolean => !host.isByMx && host.preference > (first ?? Infinity);
+    const left = this.#idle.filter((idle) => isBehind(idle) || !this.#mayTake(idle));
+    for (const peer of left) this.#retire(peer);
   }
 
   #tlsOf(host: SiteHost): Pick<SessionOptions, 'tls' | 'lostTls'> {
@@ -805,7 +812,9 @@ export class ConnectionPool implements PeerEvents, LaneHome {
     if (isBySts && isByMx) return raisedBySts(tls, name);
     const terms = tls.terms.serverName !== '' ? tls.terms : { ...tls.terms, serverName: name };
     const mustHave = !isByMx && !isHere && tls.level === 'may' && this.#hosts.isBound;
-    return { ...tls, terms, level: mustHave ? 'encrypt' : tls.level };
+    if (!mustHave) return { ...tls, terms };
+    const why = isBySts ? BY_STS : 'a host before it has TLSA records, or may have';
+    return { ...tls, terms, level: 'encrypt', why };
   }
 
   /** One finds out for all connections: what goes wrong then costs one message a round trip. */

@@ -378,7 +378,8 @@ function nextHopOf({ name, nextHop }: RouteOptions, queueName: string): NextHop 
 function requiredTls({ tls, host, isByMx, others = [] }: NextHop, isRequired: boolean): NextHopTls {
   const serverName = isByMx === true || others.length > 0 ? '' : host;
   const { isFirst, terms } = tls ?? { isFirst: false, terms: { serverName, caFile: undefined } };
-  return { level: 'verify', isFirst, isRequired, terms: { ...terms, mustVerify: true } };
+  const why = 'so asks its sender (REQUIRETLS)';
+  return { level: 'verify', isFirst, isRequired, why, terms: { ...terms, mustVerify: true } };
 }
 
 function plainName(queueName: string): string {

@@ -20,6 +20,8 @@ export interface NextHopTls {
   readonly terms: TlsTerms;
   /** Who takes the mail must offer REQUIRETLS within it (RFC 8689 4.2.1); always with `verify`. */
   readonly isRequired?: boolean;
+  /** Who says that it must be had, where that is not the route. */
+  readonly why?: string;
 }
 
 /** What senders ask of TLS (RFC 8689): must be had, all the way; or what recipients ask of it counts not. */

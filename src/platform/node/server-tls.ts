@@ -195,7 +195,10 @@ function handshakeResult(code: string): HandshakeResult {
 
 /** Of a handshake that is through. */
 export function factsOf(socket: TLSSocket): TlsFacts {
-  const facts = { version: socket.getProtocol() ?? '', cipher: socket.getCipher().name };
+  const { standardName } = socket.getCipher();
+  // OpenSSL says "(NONE)" of what it has no such name for.
+  const cipher = /^\w+$/.test(standardName) ? standardName : '';
+  const facts = { version: socket.getProtocol() ?? '', cipher };
   if (socket.authorized) return { ...facts, peerNames: certificateNames(socket.getPeerCertificate()) };
   // Null where none was asked for, whatever the type says.
   const why: unknown = socket.authorizationError;

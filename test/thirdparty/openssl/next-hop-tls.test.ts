@@ -51,7 +51,7 @@ encrypt        good           in TLS    tls=TLSv1.3 cipher=TLS_AES_256_GCM_SHA38
 encrypt        expired        in TLS    tls=TLSv1.3 cipher=TLS_AES_256_GCM_SHA384 verified=no
 encrypt        wrong-name     in TLS    tls=TLSv1.3 cipher=TLS_AES_256_GCM_SHA384 verified=no
 encrypt        self-signed    in TLS    tls=TLSv1.3 cipher=TLS_AES_256_GCM_SHA384 verified=no
-encrypt        no-starttls    deferred  4.7.4 HOP offers no STARTTLS, and mail must not go there in clear
+encrypt        no-starttls    deferred  4.7.4 HOP offers no STARTTLS, and mail must not go there in clear: so says tls: encrypt of the route
 encrypt        454            deferred  4.7.4 HOP refused STARTTLS: 454 4.7.0 TLS not available
 encrypt        reset          deferred  4.7.5 no TLS with HOP: ECONNRESET
 encrypt        resumed        in TLS    tls=TLSv1.3 cipher=TLS_AES_256_GCM_SHA384 verified=no
@@ -59,7 +59,7 @@ verify         good           in TLS    tls=TLSv1.3 cipher=TLS_AES_256_GCM_SHA38
 verify         expired        deferred  4.7.5 no TLS with HOP: certificate has expired (CERT_HAS_EXPIRED)
 verify         wrong-name     deferred  4.7.5 no TLS with HOP: Host: hop.test. is not in the cert's altnames: DNS:other.test, IP Address:127.0.0.2 (ERR_TLS_CERT_ALTNAME_INVALID)
 verify         self-signed    deferred  4.7.5 no TLS with HOP: self-signed certificate (DEPTH_ZERO_SELF_SIGNED_CERT)
-verify         no-starttls    deferred  4.7.4 HOP offers no STARTTLS, and mail must not go there in clear
+verify         no-starttls    deferred  4.7.4 HOP offers no STARTTLS, and mail must not go there in clear: so says tls: verify of the route
 verify         454            deferred  4.7.4 HOP refused STARTTLS: 454 4.7.0 TLS not available
 verify         reset          deferred  4.7.5 no TLS with HOP: ECONNRESET
 verify         resumed        deferred  4.7.5 no TLS with HOP: self-signed certificate (DEPTH_ZERO_SELF_SIGNED_CERT)
@@ -237,6 +237,9 @@ test('each level of TLS with each kind of next hop: in TLS, in clear, or deferre
     assert.equal(rows.reduce((sum, { hop }) => sum + hop.resumed, 0), 0);
     const metrics = await (await fetch(`http://${HOST}:${String(cluster.adminPort)}/metrics`)).text();
     assert.match(metrics, /^twinpost_tls_fallbacks_total 6$/m);
+    const failing = (level: string): number => outcomes.filter((line) => line.startsWith(level) && line.includes('deferred')).length;
+    assert.match(metrics, new RegExp(`^twinpost_dane_failures_total ${String(failing('dane '))}$`, 'm'));
+    assert.match(metrics, new RegExp(`^twinpost_mta_sts_failures_total ${String(failing('sts-enforce '))}$`, 'm'));
     const { rows: queues } = await (await fetch(`http://${HOST}:${String(cluster.adminPort)}/api/v1/queues?limit=1000`)).json() as { readonly rows: readonly QueueAnswer[] };
     const told = (name: string): string | undefined => queues.find(({ queue_name }) => queue_name === name)?.tls;
     assert.deepEqual(

@@ -67,6 +67,7 @@ export function mail(dialog: InboundDialog, desk: Desk, text: string): Effect {
 function rateRefusal(dialog: InboundDialog, { ports, nowMs }: Desk, sender: string): Refusal | undefined {
   const { rates } = ports;
   if (rates === undefined) return undefined;
+  if (rates.hasDoneAll('errors', dialog, sender, nowMs)) return replies.TOO_MANY_ERRORS;
   if (rates.hasDoneAll('data', dialog, sender, nowMs)) return replies.TOO_MUCH_DATA;
   return rates.mayDo('messages', dialog, sender, nowMs) ? undefined : replies.TOO_MANY_MESSAGES;
 }

@@ -5,6 +5,8 @@
  *   <tab>by HOST with ESMTP id ID
  *   <tab>for <recipient>; Sat, 21 Nov 2026 02:46:08 +0000
  *
+ *   <tab>tls TLS_AES_256_GCM_SHA384; Sat, …    in TLS, in front of the date (RFC 8314 4.3)
+ *
  *   Received: from HELO (unknown)              whom a proxy does not tell
  *
  * `for` only when there is exactly one recipient: a list would tell each of the others (RFC 5321 7.6).
@@ -73,6 +75,11 @@ export function traceStart(helo: string, clientAddress: string, hostName: string
   return latin1Bytes(`Received: from ${from}\r\n\tby ${hostName} with `);
 }
 
+/** Of all messages in one TLS session; `cipher` '': nobody tells it. */
+export function tlsClause(cipher: string): string {
+  return cipher === '' ? '' : `\r\n\ttls ${cipher}`;
+}
+
 /** Of a message that has none. */
 export function madeMessageId(id: string, hostName: string): string {
   return '<' + id + '@' + hostName + '>';
@@ -100,8 +107,13 @@ export class TraceWriter {
     return this.#written();
   }
 
-  /** `onlyRecipient` is '' unless the message has exactly one; only printable ASCII is shown. */
-  field(start: Uint8Array, protocol: string, id: string, onlyRecipient: string, date: string): Uint8Array {
+  /**
+   * `onlyRecipient` is '' unless the message has exactly one; only printable ASCII is shown. `clause`:
+   * tlsClause().
+   */
+  field(
+    start: Uint8Array, protocol: string, id: string, onlyRecipient: string, clause: string, date: string,
+  ): Uint8Array {
     this.#scratch.set(start);
     this.#length = start.length;
     this.#put(protocol);
@@ -110,12 +122,10 @@ export class TraceWriter {
     const before = this.#length;
     const isFor = onlyRecipient !== '' && onlyRecipient.length <= FOR_CHARACTERS_MAX;
     if (isFor) this.#put('\r\n\tfor <');
-    if (isFor && this.#putPlain(onlyRecipient)) {
-      this.#put('>; ');
-    } else {
-      this.#length = before;
-      this.#put(';\r\n\t');
-    }
+    if (isFor && this.#putPlain(onlyRecipient)) this.#put('>');
+    else this.#length = before;
+    this.#put(clause);
+    this.#put(this.#length === before ? ';\r\n\t' : '; ');
     this.#putDate(date);
     return this.#written();
   }

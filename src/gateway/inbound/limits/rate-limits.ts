@@ -8,7 +8,8 @@
  *  recipients    ×         ×       ×       ×           450 to RCPT
  *  data          ×         ×       ×       ×           450 to MAIL and to what has ended, until the minute
  *                                                      has passed
- *  errors        ×         ×                           421: the session ends, and new ones begin with 421
+ *  errors        ×         ×       ×       ×           421: the session ends, new ones begin with 421, and
+ *                                                      MAIL of the user or sender ends others
  *
  * A message counts when it ends, and not against itself: data goes beyond its limit by one message at most.
  * Exempt networks are clients and networks without limits, and so are senders there; users are not.

@@ -173,12 +173,12 @@ export class Desk {
     return rates.mayDo('connections', doer, '', this.nowMs) ? undefined : TOO_MANY_CONNECTS;
   }
 
-  /** Counts an error, if it is one; whether there were too many of them. */
-  isOneTooMany(refusal: Refusal, doer: Doer): boolean {
+  /** Counts an error, if it is one; whether there were too many of them. `sender`: as a key; '': none. */
+  isOneTooMany(refusal: Refusal, doer: Doer, sender: string): boolean {
     const { rates } = this.ports;
     if (rates === undefined || !isError(refusal)) return false;
-    rates.did('errors', 1, doer, '', this.nowMs);
-    return rates.hasDoneAll('errors', doer, '', this.nowMs);
+    rates.did('errors', 1, doer, sender, this.nowMs);
+    return rates.hasDoneAll('errors', doer, sender, this.nowMs);
   }
 
   /** The session is another client's now; `key`: '' when its proxy does not know whose. */

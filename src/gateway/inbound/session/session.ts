@@ -35,7 +35,7 @@ import { commandText } from '../commands/command-line.js';
 import { admissionOfAll, lookedUp, mayRelay } from '../commands/recipient.js';
 import { commandOf } from '../commands/verbs.js';
 import { ContentScan, FIELD_MESSAGE_ID } from '../content/content-scan.js';
-import { madeMessageId } from '../content/trace-header.js';
+import { madeMessageId, tlsClause } from '../content/trace-header.js';
 import { contentRefusal, lateContent, outcomeRefusal } from '../content/verdict.js';
 import { clientKey } from '../limits/client-counts.js';
 import type { Greeted } from '../limits/greeting.js';
@@ -111,6 +111,8 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
   #isHandshaking = false;
   /** Why that ended, where the connection does not know it. */
   #handshakeWhy = '';
+  /** For the Received fields of this session. */
+  #tlsClause = '';
   /** The beginning of a PROXY header. */
   #proxyBytes: Uint8Array = NOTHING;
   /** Bytes are being worked on: what is settled meanwhile goes on by itself. */
@@ -214,6 +216,7 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
     if (this.#state !== State.SECURING) return;
     this.#isHandshaking = false;
     this.tlsVersion = facts.version;
+    this.#tlsClause = tlsClause(facts.cipher);
     if (this.#desk.tap.isOn) this.#tell('note', `TLS stands: ${facts.version}`);
     // A proxy's certificate says nothing of the client that it has named.
     if (!this.#isProxied) this.#onCertificate(facts);
@@ -528,7 +531,7 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
     const isAbrupt = effect.then === Then.LEAVE && effect.reply !== '' && !effect.reply.startsWith('421');
     if (isAbrupt) this.#reply(replies.CLOSED_HERE);
     const isRefused = effect.reason !== '' && effect.then === Then.STAY;
-    const isOneTooMany = effect.reason !== '' && stage !== 'connect' && this.#desk.isOneTooMany(effect, this);
+    const isOneTooMany = effect.reason !== '' && stage !== 'connect' && this.#isOneTooMany(effect);
     if (isRefused && isOneTooMany) {
       return this.#perform(replies.TOO_MANY_ERRORS, 'command', '');
     }
@@ -626,7 +629,11 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
   /** What a client that has gone would have been told: a guess counts all the same. */
   #countUnheard(effect: Effect): void {
     this.#desk.rejected('auth', effect, this, '');
-    this.#desk.isOneTooMany(effect, this);
+    this.#isOneTooMany(effect);
+  }
+
+  #isOneTooMany(effect: Effect): boolean {
+    return this.#desk.isOneTooMany(effect, this, this.transaction?.senderKey ?? '');
   }
 
   #lookUp(): void {
@@ -768,7 +775,7 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
     const id = ports.reception.nextMessageId();
     const only = transaction.namedCount === 1 ? transaction.namedRecipient : '';
     const [idText, now] = [formatMessageId(id), date.now()];
-    let header = trace.field(this.traceStart, transaction.protocol, idText, only, now);
+    let header = trace.field(this.traceStart, transaction.protocol, idText, only, this.#tlsClause, now);
     if (options.isSubmission) {
       header = trace.addMissing(this.#scan.fields, idText, options.hostName, now);
       const isMade = (this.#scan.fields & FIELD_MESSAGE_ID) === 0;

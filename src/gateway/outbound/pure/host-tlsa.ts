@@ -79,5 +79,6 @@ export function raisedByTlsa(tls: NextHopTls | undefined, tlsa: HostTlsa, domain
   // In clear for now, after TLS has failed where it may: not any more.
   const terms = tls?.terms ?? { serverName: tlsa.base, mustVerify: false, caFile: undefined };
   const level = tls?.level === 'verify' ? 'verify' : 'encrypt';
-  return { ...tls, level, isFirst: tls?.isFirst === true, terms: { ...terms, dane } };
+  const isFirst = tls?.isFirst === true;
+  return { ...tls, level, isFirst, why: 'it has TLSA records', terms: { ...terms, dane } };
 }

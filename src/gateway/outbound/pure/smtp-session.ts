@@ -284,11 +284,9 @@ export class SmtpSession implements ConnectionHandlers {
     if (tls === undefined || this.#tls !== undefined) return this.#onSecured();
     if ((this.#peer.bits & CAN_STARTTLS) !== 0) return this.#send(State.STARTTLS, STARTTLS);
     if (tls.level === 'may') return this.#authenticate();
-    const { dane, isBySts } = tls.terms;
-    const policy = isBySts === true ? ': so says the MTA-STS policy of the domain' : '';
-    const why = dane === undefined ? policy : ': it has TLSA records';
+    const why = tls.why ?? `so says tls: ${tls.level} of the route`;
     const trouble = tls.isRequired === true ? Trouble.TLS_NEEDED : Trouble.TLS_ABSENT;
-    this.#fail(trouble, `${relay} offers no STARTTLS, and mail must not go there in clear${why}`);
+    this.#fail(trouble, `${relay} offers no STARTTLS, and mail must not go there in clear: ${why}`);
   }
 
   /** Or it is not asked for. */

@@ -50,6 +50,8 @@ const MAX_AGE = /^\d{1,10}$/;
 export const NOT_NAMED = 'the MTA-STS policy of the domain does not name it';
 /** The same, where the DNS has proved the way. */
 export const UNNAMED = `${NOT_NAMED}, and it has no usable TLSA records`;
+/** Why mail does not go to a host in clear. */
+export const BY_STS = 'so says the MTA-STS policy of the domain';
 
 /** Where the record stands, and the policy. */
 export function stsRecordName(domain: string): string { return `_mta-sts.${domain}`; }
@@ -144,7 +146,7 @@ export function provedWay(way: HostsWay, domain: string, isUnknown: boolean): Ma
 /** What TLS a host must have whose domain enforces its policy: whatever name and CAs its route means. */
 export function raisedBySts(tls: NextHopTls, serverName: string): NextHopTls {
   const terms = { ...tls.terms, serverName, caFile: undefined, mustVerify: true, isBySts: true };
-  return { ...tls, level: 'verify', terms };
+  return { ...tls, level: 'verify', why: BY_STS, terms };
 }
 
 function isPattern(text: string): boolean {

@@ -417,6 +417,31 @@ describe('mail by MX', () => {
     assert.deepEqual(accepted(it), { '127.0.0.1': 0, '127.0.0.2': 1 });
   });
 
+  test('goes to its host again once that is back, though a connection to the fallback is kept', async (t) => {
+    const it = await stage(t, ['127.0.0.1', '127.0.0.2'], {}, { backoffFirstMs: 500, backoffMaxMs: 500 });
+    const [host, fallback] = [it.hosts.get('127.0.0.1'), it.hosts.get('127.0.0.2')];
+    assert.ok(host !== undefined && fallback !== undefined);
+    it.zone.set('MX back.example', mx([10, 'a.back.example'])).set('A a.back.example', a('127.0.0.1'));
+    host.answer = (verb) => (verb === 'GREETING' ? '421 not now' : undefined);
+    const queue = it.send('back.example', 1, { others: [{ host: '127.0.0.2', port: it.port, preference: 65_536 }] });
+    let entry = 1;
+    const next = async (): Promise<void> => {
+      await it.ended(entry);
+      await delay(20);
+      it.source.put(queue, ++entry, 'x\r\n');
+      it.dispatcher.onReady(queue);
+    };
+    while (host.connections < 3) await next();
+    await it.ended(entry);
+    assert.deepEqual([fallback.accepted.length, fallback.connections <= 4], [entry, true], 'kept between two tries');
+    host.answer = () => undefined;
+    for (const before = fallback.accepted.length; host.accepted.length < 3;) {
+      await next();
+      assert.ok(fallback.accepted.length < before + 50);
+    }
+    await until(() => fallback.open === 0, 'the fallback is left');
+  });
+
   test('waits for its host, though there is a fallback, while as many connections lead to the address of that as may', async (t) => {
     const it = await stage(t, ['127.0.0.1', '127.0.0.2'], { connectionsPerAddressMax: 1 });
     const [host, fallback] = [it.hosts.get('127.0.0.1'), it.hosts.get('127.0.0.2')];

@@ -279,6 +279,7 @@ describe('a host with TLSA records', () => {
         const [code, text, verified] = await on.send();
         if (fallback === undefined) assert.deepEqual([code, verified], ['2.0.0', 'no'], text);
         else assert.deepEqual([code, fallback.accepted.length], had === 'TLS' ? ['4.7.4', 0] : ['2.0.0', 1], text);
+        if (code === '4.7.4') assert.match(text, /offers no STARTTLS, .*: a host before it has TLSA records, or may have$/);
       }
     }
   });

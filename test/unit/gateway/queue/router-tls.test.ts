@@ -26,12 +26,12 @@ describe('the queue of mail that must have TLS', () => {
   const hop: NextHop = { protocol: 'smtp', host: 'hop.example', port: 25, tls: { level: 'may', isFirst: false, terms: TERMS } };
   test('leads to the same host, whose certificate is judged, and that must promise it too', () => {
     assert.deepEqual(hopOf({ nextHop: hop }, 'required'), ['out!tls', {
-      ...hop, tlsNeed: 'required', tls: { level: 'verify', isFirst: false, isRequired: true, terms: { ...TERMS, mustVerify: true } },
+      ...hop, tlsNeed: 'required', tls: { level: 'verify', isFirst: false, isRequired: true, why: 'so asks its sender (REQUIRETLS)', terms: { ...TERMS, mustVerify: true } },
     }]);
   });
 
   test('so does one of a route without TLS', () => {
-    const tls = { level: 'verify', isFirst: false, isRequired: true, terms: { serverName: 'hop.example', caFile: undefined, mustVerify: true } };
+    const tls = { level: 'verify', isFirst: false, isRequired: true, why: 'so asks its sender (REQUIRETLS)', terms: { serverName: 'hop.example', caFile: undefined, mustVerify: true } };
     assert.deepEqual(hopOf({ nextHop: { ...hop, tls: undefined }, lanes: 4 }, 'required')[1].tls, tls);
   });
 

@@ -82,6 +82,8 @@ describe('without TLS', () => {
       const world = new SessionWorld({ tls: tlsOf(level) });
       greeted(world, 'PIPELINING');
       assert.deepEqual([world.takenLog(), world.taken(), world.session.hasTlsFailed], [log, 'EHLO gw.test\r\n', false]);
+      const said = `mx.example.net:25 offers no STARTTLS, and mail must not go there in clear: so says tls: ${level} of the route`;
+      assert.deepEqual(world.whys, level === 'may' ? [] : [said]);
     }
   });
 

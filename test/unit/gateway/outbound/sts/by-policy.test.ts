@@ -14,6 +14,7 @@ import { createRouter } from '../../../../../src/gateway/queue/router.js';
 import type { NextHopTls, OtherHost, TlsNeed } from '../../../../../src/gateway/queue/types.js';
 import { MxLookup } from '../../../../../src/gateway/outbound/mx-lookup.js';
 import { StsPolicies } from '../../../../../src/gateway/outbound/sts/sts-policies.js';
+import type { PolicySource } from '../../../../../src/gateway/outbound/sts/sts-policies.js';
 import { TlsTally } from '../../../../../src/gateway/outbound/tls-reports/tls-tally.js';
 import { DnsClient } from '../../../../../src/platform/node/dns/dns-client.js';
 import { HttpsClient } from '../../../../../src/platform/node/https-client.js';
@@ -38,6 +39,8 @@ interface World {
   readonly server: PolicyServer;
   readonly log: string[];
   readonly tally: TlsTally;
+  /** Domains whose policy was to be fetched anew, as mail could not go by it; and what failed. */
+  readonly failures: string[];
   readonly port: number;
   /** The fallback of the route, set before anything is sent. */
   readonly others: OtherHost[];
@@ -76,7 +79,16 @@ async function world(t: TestContext, options: TlsHopOptions, tls = MAY): Promise
   const policies = new StsPolicies(folder, { clock, log: toldTo(log), resolver, lookup: new MxLookup(mx, resolver), https, onFetched: () => undefined });
   const tally = new TlsTally((domain) => policies.kept(domain)?.policy);
   const source = new MemorySource();
-  const dispatcher = dispatcherFor(source, { ...OUTBOUND_DEFAULTS, backoffFirstMs: 100, mx }, () => true, resolver, Math.random, toldTo(log), policies, tally, ca);
+  const failures: string[] = [];
+  const heard: PolicySource = {
+    ask: (domain, done) => { policies.ask(domain, done); },
+    onFailure: (domain, what) => {
+      failures.push(`${domain} ${what}`);
+      policies.onFailure(domain);
+    },
+    tick: () => { policies.tick(); },
+  };
+  const dispatcher = dispatcherFor(source, { ...OUTBOUND_DEFAULTS, backoffFirstMs: 100, mx }, () => true, resolver, Math.random, toldTo(log), heard, tally, ca);
   t.after(async () => {
     await dispatcher.stop(100);
     https.close();
@@ -89,7 +101,7 @@ async function world(t: TestContext, options: TlsHopOptions, tls = MAY): Promise
   const queues = new Map<string, MemoryQueue>();
   const others: OtherHost[] = [];
   return {
-    zone, signed, hop, server, log, tally, port, others,
+    zone, signed, hop, server, log, tally, failures, port, others,
     relays: () => dispatcher.nextHops().map(({ relay }) => relay),
     down: () => dispatcher.nextHops().filter(({ downSinceWallMs }) => downSinceWallMs !== undefined).map(({ relay }) => relay),
     domain: (name, hosts, text) => {
@@ -189,6 +201,7 @@ describe('mail to a domain that enforces a policy', () => {
     assert.match(await on.send('sts.example'), /^2\.0\.0 yes /);
     assert.match(await on.send('late.example'), /^4\.7\.5 none the MTA-STS policy of late\.example names none of its MX hosts$/);
     assert.equal(on.hop.taken.length, 1);
+    assert.deepEqual(on.failures, ['late.example hosts'], 'the policy is fetched anew');
   });
 
   test('never goes over a connection that was begun without the policy, but over one of another that enforces it', needsTls, async (t) => {
@@ -207,6 +220,7 @@ describe('mail to a domain that enforces a policy', () => {
     const on = await world(t, { certificate: certificates.issue('other.example') });
     on.domain('sts.example', [MX], policyText('enforce', [MX]));
     assert.match(await on.send('sts.example'), /^4\.7\.5 none no TLS with .*ERR_TLS_CERT_ALTNAME_INVALID/);
+    assert.deepEqual(on.failures, ['sts.example tls'], 'the policy is fetched anew');
     assert.deepEqual([on.hop.taken, on.log], [[], [
       'tls a host does not do what the MTA-STS policy of a domain says: no mail of it goes there until that is mended',
       'nexthop next hop can not be reached',
@@ -229,7 +243,7 @@ describe('mail to a domain that enforces a policy', () => {
       assert.equal(fallback.connections, 0);
       on.domain('away.example', ['mx.away.example'], policyText('enforce', ['mx.away.example']));
       on.zone.set('A mx.away.example', [{ type: 'A', name: 'mx.away.example', ttl: 0, data: '127.0.0.9' }]);
-      assert.match(await on.send('away.example'), /^4\.7\.4 none at-2\.elsewhere\.test.* offers no STARTTLS, /);
+      assert.match(await on.send('away.example'), /^4\.7\.4 none at-2\.elsewhere\.test.* offers no STARTTLS, .*: so says the MTA-STS policy of the domain$/);
       assert.deepEqual([fallback.accepted.length, fallback.connections], [0, 1]);
     }
   });
