@@ -6,7 +6,7 @@
  *               answered 250 and not yet delivered
  *   one owner   never two processes with the right to a final dot
  *   refusal     nothing answered 4xx is delivered
- *   order       first attempts in order: what was answered before another was offered goes first
+ *   order       first attempts in order, in each queue: what was answered before another was offered goes first
  *   deletion    no delivery after a committed deletion
  *   given up    a memory that is the only copy goes by a person's order, or by the death of its process; or
  *               by a takeover or hand-back sent while a copy could be reached, and made when all had died: the
@@ -25,6 +25,7 @@ import type { World } from './world.js';
 interface Letter {
   readonly id: number;
   readonly partition: string;
+  readonly queue: number;
   readonly offered: number;
   /** Order of events; 0: not yet. */
   said250: number;
@@ -213,9 +214,9 @@ export class Custody {
     return [...(this.#due.get(partition) ?? [])].filter((letter) => !letter.isLost);
   }
 
-  offered(partition: string, id: number): void {
+  offered(partition: string, id: number, queue: number): void {
     this.#order += 1;
-    this.letters.set(id, { id, partition, offered: this.#order, said250: 0, dots: 0, isRefused: false,
+    this.letters.set(id, { id, partition, queue, offered: this.#order, said250: 0, dots: 0, isRefused: false,
       isRemoved: false, isLost: false, isAway: false, wasGivenUp: false, wasAdopted: false });
   }
 
@@ -278,7 +279,7 @@ export class Custody {
 
   #checkOrder(process: string, letter: Letter): void {
     for (const other of this.#due.get(letter.partition) ?? []) {
-      if (other.isLost || other.wasGivenUp || other.said250 > letter.offered) continue;
+      if (other.queue !== letter.queue || other.isLost || other.wasGivenUp || other.said250 > letter.offered) continue;
       throw new PropertyBroken(`order: ${process} starts message ${String(letter.id)} before ${String(other.id)}, which was answered before it came`);
     }
   }

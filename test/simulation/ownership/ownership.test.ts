@@ -8,7 +8,7 @@ import { OWNERSHIP_MUTANTS, ownershipMisfits, tryOwnershipMutant } from './mutan
 import { simulateOwnership } from './simulate.js';
 
 const SEEDS = 300;
-/** What was found, and the seed. */
+/** What was found, and the seed: without what seeds draw apart, which came later. */
 const FOUND: readonly (readonly [string, number])[] = [
   ['a record that was undone, with no copy left, keeps nobody from the one in the register', 2817],
   ['a copy that was filled is no member before a lease runs there', 931449],
@@ -71,7 +71,7 @@ describe('ownership of a partition, simulated', () => {
   });
 
   test('seeds that have found something hold', () => {
-    for (const [what, seed] of FOUND) assert.equal(simulateOwnership(seed).failure, '', what);
+    for (const [what, seed] of FOUND) assert.equal(simulateOwnership(seed, { extras: false }).failure, '', what);
   });
 
   test('every mutant still fits the code', () => {

@@ -20,6 +20,8 @@ export interface OwnershipPlan {
   readonly owners: number;
   readonly partitionsEach: number;
   readonly stores: number;
+  /** Labels of entries within a partition: each has an order of its own. */
+  readonly queues: number;
   readonly replicas: number;
   readonly minReplicas: number;
   readonly leaseMs: number;
@@ -33,7 +35,19 @@ export interface OwnershipPlan {
   readonly deadStayDead: boolean;
 }
 
-export function ownershipPlanOf(seed: number): OwnershipPlan {
+/** `extras`: half of the seeds have more than the first kinds of the world, drawn apart: the rest is as it was. */
+export function ownershipPlanOf(seed: number, extras: boolean): OwnershipPlan {
+  const plan = firstPlanOf(seed);
+  const random = new Prng(seed * 15_485_863 + 3);
+  if (!extras || random.below(2) === 0) return plan;
+  return {
+    ...plan,
+    stores: random.below(3) === 0 ? 2 + random.below(7) : plan.stores,
+    queues: random.pick([1, 1, 2, 5, 30, 200]),
+  };
+}
+
+function firstPlanOf(seed: number): OwnershipPlan {
   const random = new Prng(seed * 7919 + 13);
   const stores = 2 + random.below(4);
   const replicas = stores >= 4 && random.below(4) === 0 ? 3 : 2;
@@ -57,6 +71,7 @@ export function ownershipPlanOf(seed: number): OwnershipPlan {
     owners: 1,
     partitionsEach: 1 + random.below(2),
     stores,
+    queues: 1,
     replicas,
     minReplicas: random.below(4) === 0 ? 2 : 1,
     leaseMs: 2000 + random.below(2) * 1000,

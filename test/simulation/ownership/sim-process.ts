@@ -330,30 +330,44 @@ export class Part {
     return link?.isUp === true && link.bootId === member.bootId ? link : undefined;
   }
 
-  // ── delivery: one at a time, in order ───────────────────────────────────────────────────────────
+  // ── delivery: of each queue one at a time, in order ─────────────────────────────────────────────
 
   #deliver(): void {
     if (this.#isStopped) return;
+    const { world } = this.process;
+    const { queues } = world.plan;
+    const busy = new Set<number>();
     for (const entry of this.entries.values()) {
-      if (entry.state === 'flying') return;
+      if (busy.size === queues) return;
+      const queue = world.queueOf(entry.id);
+      if (busy.has(queue)) continue;
+      if (entry.state === 'flying') busy.add(queue);
       if (entry.state !== 'ready') continue;
-      if (!entry.hasBody || !this.holder.mayDeliver(this.process.now())) return;
-      const { world } = this.process;
-      if (world.isHopDown) return;
-      entry.state = 'flying';
-      world.dot(this.process, this.partition, entry.id);
-      const life = this.#life;
-      this.process.world.events.after(5 + world.random.below(world.hopMs), () => {
-        this.process.receive(() => {
-          if (life !== this.#life) return;
-          entry.state = 'ended';
-          entry.number = this.lastNumber + 1;
-          this.#append('delete', entry.id);
-          this.#deliver();
-        });
-      });
-      return;
+      busy.add(queue);
+      if (!entry.hasBody) continue;
+      if (!this.holder.mayDeliver(this.process.now()) || world.isHopDown) return;
+      this.#try(entry);
     }
+  }
+
+  #try(entry: Entry): void {
+    const { world } = this.process;
+    entry.state = 'flying';
+    world.dot(this.process, this.partition, entry.id);
+    const life = this.#life;
+    world.events.after(5 + world.random.below(world.hopMs), () => {
+      this.process.receive(() => {
+        if (life !== this.#life) return;
+        this.#endEntry(entry);
+        this.#deliver();
+      });
+    });
+  }
+
+  #endEntry(entry: Entry): void {
+    entry.state = 'ended';
+    entry.number = this.lastNumber + 1;
+    this.#append('delete', entry.id);
   }
 
   #onCommitted(): void {

@@ -33,10 +33,12 @@ export interface OwnershipResult {
 
 export interface SimulateOptions {
   readonly onTrace?: (atMs: number, text: string) => void;
+  /** False: without what seeds draw apart (plan.ts). */
+  readonly extras?: boolean;
 }
 
 export function simulateOwnership(seed: number, options: SimulateOptions = {}): OwnershipResult {
-  const plan = ownershipPlanOf(seed);
+  const plan = ownershipPlanOf(seed, options.extras ?? true);
   const world = new World(plan);
   world.onTrace = options.onTrace;
   const run = new Run(world, plan);

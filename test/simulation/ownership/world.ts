@@ -293,7 +293,7 @@ export class World {
     const part = process?.parts.get(partition);
     if (part === undefined) return undefined;
     const id = this.#nextId;
-    this.custody.offered(partition, id);
+    this.custody.offered(partition, id, this.queueOf(id));
     if (!part.accept(id)) {
       this.custody.refusedAtOnce(id);
       return undefined;
@@ -305,6 +305,11 @@ export class World {
         && part.entries.get(id) === entry) part.refuse(entry); });
     }
     return id;
+  }
+
+  /** Scattered, so that neighbours lie in different ones. */
+  queueOf(id: number): number {
+    return (Math.imul(id, 0x9e3779b1) >>> 8) % this.plan.queues;
   }
 
   #handBacks(): void {
