@@ -22,6 +22,10 @@ export interface OwnershipPlan {
   readonly stores: number;
   /** Labels of entries within a partition: each has an order of its own. */
   readonly queues: number;
+  /** Operators hold, release and delete. */
+  readonly hasOrders: boolean;
+  /** Of a message; Infinity: none. */
+  readonly lifetimeMs: number;
   readonly replicas: number;
   readonly minReplicas: number;
   readonly leaseMs: number;
@@ -44,6 +48,8 @@ export function ownershipPlanOf(seed: number, extras: boolean): OwnershipPlan {
     ...plan,
     stores: random.below(3) === 0 ? 2 + random.below(7) : plan.stores,
     queues: random.pick([1, 1, 2, 5, 30, 200]),
+    hasOrders: random.below(2) === 0,
+    lifetimeMs: random.pick([Infinity, Infinity, 4000, 15_000]),
   };
 }
 
@@ -72,6 +78,8 @@ function firstPlanOf(seed: number): OwnershipPlan {
     partitionsEach: 1 + random.below(2),
     stores,
     queues: 1,
+    hasOrders: false,
+    lifetimeMs: Infinity,
     replicas,
     minReplicas: random.below(4) === 0 ? 2 : 1,
     leaseMs: 2000 + random.below(2) * 1000,

@@ -18,7 +18,7 @@ import { DECLINED_LOWER, DECLINED_NO_COPY, DECLINED_OTHER_NONCE, DECLINED_STALE 
 export interface Change {
   readonly number: number;
   readonly term: Term;
-  readonly kind: 'store' | 'delete' | 'withdraw';
+  readonly kind: 'store' | 'delete' | 'withdraw' | 'hold' | 'release';
   readonly id: number;
   readonly digest: number;
 }
@@ -27,6 +27,8 @@ export interface Snapshot {
   readonly at: CopyPosition;
   /** Ids, by position. */
   readonly ids: readonly number[];
+  /** Of them. */
+  readonly held: readonly number[];
   readonly ring: readonly Change[];
 }
 
@@ -39,6 +41,7 @@ export function digestAfter(digest: number, kind: string, id: number): number {
 class Copy {
   at: CopyPosition = EMPTY_POSITION;
   ids = new Set<number>();
+  held = new Set<number>();
   ring: Change[] = [];
   isComplete = false;
   /** Under which it was founded or filled, or changed last. */
@@ -48,6 +51,13 @@ class Copy {
 
   constructor(lastTerm: Term) {
     this.lastTerm = lastTerm;
+  }
+
+  apply({ kind, id }: Change): void {
+    if (kind === 'hold') this.held.add(id);
+    else this.held.delete(id);
+    if (kind === 'store') this.ids.add(id);
+    else if (kind === 'delete' || kind === 'withdraw') this.ids.delete(id);
   }
 
   position(): CopyPosition {
@@ -204,6 +214,7 @@ export class SimStore {
     const copy = new Copy(term);
     copy.at = snapshot.at;
     copy.ids = new Set(snapshot.ids);
+    copy.held = new Set(snapshot.held);
     copy.ring = snapshot.ring.slice(-this.#ringLength);
     copy.isComplete = true;
     this.copies.set(partition, copy);
@@ -223,8 +234,7 @@ export class SimStore {
     }
     if (change.number !== copy.at.number + 1 || digestAfter(copy.at.digestA, change.kind,
       change.id) !== change.digest) return 'gap';
-    if (change.kind === 'store') copy.ids.add(change.id);
-    else copy.ids.delete(change.id);
+    copy.apply(change);
     copy.at = { number: change.number, term, digestA: change.digest, digestB: 0 };
     copy.lastTerm = term;
     copy.foundedBy = undefined;
@@ -237,7 +247,7 @@ export class SimStore {
   read(partition: string, term: Term): Snapshot | undefined {
     const copy = this.copies.get(partition);
     if (copy === undefined || !copy.isComplete || !this.#fence(partition).admits(term)) return undefined;
-    return { at: copy.at, ids: [...copy.ids], ring: [...copy.ring] };
+    return { at: copy.at, ids: [...copy.ids], held: [...copy.held], ring: [...copy.ring] };
   }
 
   /**

@@ -342,6 +342,8 @@ class Run {
     world.count('register restored');
     world.register.restore(isEmpty);
     for (const { partition } of world.partitions) {
+      // What operators decided since the backup is forgotten with it.
+      world.custody.queuesReleased(partition);
       if (world.copiesOf(partition).length === 0) world.custody.forget(partition);
     }
     return true;
@@ -628,6 +630,7 @@ class Run {
       if (due.length > 0) throw new PropertyBroken(`drains: ${String(due.length)} messages wait; ${world.describe(partition)}`);
       const truth = world.custody.truth(partition);
       if (truth === undefined) continue;
+      this.#checkNothingWaits(partition);
       if (!world.isHeld(partition)) throw new PropertyBroken(`drains: nobody holds ${world.describe(partition)}`);
       const living = world.stores.filter((store) => store.isUp).length;
       for (const { storeId, bootId } of truth.members) {
@@ -640,6 +643,14 @@ class Run {
         && store.storeId === storeId && store.bootId === bootId));
       if (copies.length < Math.min(this.#plan.replicas,
         living)) throw new PropertyBroken(`drains: not doubled again: ${world.describe(partition)}`);
+    }
+  }
+
+  /** Nor what an order, or its time, was to end: it was ended, or delivered after all. */
+  #checkNothingWaits(partition: string): void {
+    for (const part of this.#world.partsOf(partition)) {
+      if (part.holder.set === undefined || part.entries.size === 0) continue;
+      throw new PropertyBroken(`drains: ${String(part.entries.size)} entries stay; ${this.#world.describe(partition)}`);
     }
   }
 

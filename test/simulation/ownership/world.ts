@@ -13,6 +13,7 @@ import { Custody } from './custody.js';
 import { Events } from './events.js';
 import type { OwnershipPlan } from './plan.js';
 import type { Conn, Part } from './sim-process.js';
+import { MailOrders } from './mail-orders.js';
 import { SimProcess } from './sim-process.js';
 import { SimRegister } from './sim-register.js';
 import { SimStore } from './sim-store.js';
@@ -104,6 +105,7 @@ export class World {
     for (const gateway of this.gateways) this.startProcess(gateway, true);
     this.#load();
     this.#handBacks();
+    if (plan.hasOrders) new MailOrders(this);
   }
 
   /** News of the register reach who can, sometimes. */
