@@ -11,8 +11,10 @@ export const OWNERSHIP_FAULTS = [
   // Plots: faults in an order that chance does not find.
   'moved-back', 'appointed-blind', 'impatient',
 ] as const;
+/** In half of the seeds only, drawn apart. */
+const EXTRA_FAULTS = ['damaged-file', 'late-file', 'large-file'] as const;
 const PLOTS: readonly OwnershipFault[] = ['moved-back', 'appointed-blind', 'impatient', 'empty'];
-export type OwnershipFault = (typeof OWNERSHIP_FAULTS)[number];
+export type OwnershipFault = (typeof OWNERSHIP_FAULTS)[number] | (typeof EXTRA_FAULTS)[number];
 
 export interface OwnershipPlan {
   readonly seed: number;
@@ -50,6 +52,7 @@ export function ownershipPlanOf(seed: number, extras: boolean): OwnershipPlan {
     queues: random.pick([1, 1, 2, 5, 30, 200]),
     hasOrders: random.below(2) === 0,
     lifetimeMs: random.pick([Infinity, Infinity, 4000, 15_000]),
+    faults: [...plan.faults, ...EXTRA_FAULTS.filter(() => random.below(4) === 0)],
   };
 }
 

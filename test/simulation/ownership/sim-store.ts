@@ -66,9 +66,12 @@ class Copy {
 }
 
 interface StoreFile {
+  /** False: damaged, or put back from a backup. Its store does not start by it (spill-file.ts). */
+  readonly isSound: boolean;
   readonly bootId: string;
   readonly copies: ReadonlyMap<string, Copy>;
   readonly fences: ReadonlyMap<string, CarriedFence>;
+  readonly taken: ReadonlyMap<string, number>;
   readonly longestMs: number;
   readonly counts: readonly (readonly [string, number, readonly FenceNotice[]])[];
 }
@@ -91,9 +94,13 @@ export class SimStore {
   #leases: ProcessLeases;
   #inheritedEndsMs = -Infinity;
   /** The highest term that was taken, kept apart from the machine that is checked. */
-  readonly #taken = new Map<string, number>();
+  #taken = new Map<string, number>();
   #boots = 0;
   #file: StoreFile | undefined;
+  /** Its disk was not there when the store started. */
+  #lateFile: StoreFile | undefined;
+  /** A file with more messages does not fit. */
+  limit = Infinity;
 
   constructor(storeId: string, leaseMs: number, ringLength: number, clock: () => number) {
     this.storeId = storeId;
@@ -107,13 +114,50 @@ export class SimStore {
     return this.#file !== undefined;
   }
 
+  /** Of a store that is down: what is in its file, in all its copies. */
+  get filedCount(): number {
+    let count = 0;
+    for (const { ids } of this.#file?.copies.values() ?? []) count += ids.size;
+    return count;
+  }
+
+  /** Why it does not start: anything but going on with a file that is there would lose mail in silence. */
+  whyNotStarted(): string {
+    if (this.#file?.isSound === false) return 'its file is damaged';
+    return this.filedCount > this.limit ? 'its file is too large' : '';
+  }
+
+  /** Something of each copy is missing: none of it is to be believed. */
+  damageFile(): void {
+    if (this.#file === undefined) return;
+    for (const { ids } of this.#file.copies.values()) for (const id of [...ids].slice(-2)) ids.delete(id);
+    this.#file = { ...this.#file, isSound: false };
+  }
+
+  /** A person moves the file away: the next start is a new boot. */
+  putFileAside(): void {
+    this.#file = undefined;
+  }
+
+  /** The disk is away, for now. */
+  hideFile(): void {
+    this.#lateFile = this.#file;
+    this.#file = undefined;
+  }
+
+  /** The disk is back: there is the file of an older boot, unless the store has written another since. */
+  findFile(): void {
+    this.#file ??= this.#lateFile;
+    this.#lateFile = undefined;
+  }
+
   start(): void {
     this.life += 1;
     this.isUp = true;
     this.isFrozen = false;
     this.copies.clear();
     this.#fences = new Map();
-    if (this.#file === undefined) this.#taken.clear();
+    this.#taken = new Map(this.#file?.taken ?? []);
     const file = this.#file;
     this.#file = undefined;
     this.#leases = new ProcessLeases(this.#leaseMs, file?.longestMs ?? 0);
@@ -136,8 +180,9 @@ export class SimStore {
       const fences = new Map([...this.#fences].map(([partition, fence]) => [partition,
         fence.carried()] as const));
       this.#file = {
-        bootId: this.bootId, copies: new Map(this.copies), fences, longestMs: this.#leases.longestMs,
-          counts: this.#leases.carried(),
+        isSound: true,
+        bootId: this.bootId, copies: new Map(this.copies), fences, taken: this.#taken,
+          longestMs: this.#leases.longestMs, counts: this.#leases.carried(),
       };
     }
     this.isUp = false;
@@ -148,11 +193,15 @@ export class SimStore {
   /** The copy of this very boot is on its way back. */
   holdsIn(partition: string, bootId: string): Copy | undefined {
     if (this.isUp) return this.bootId === bootId ? this.copies.get(partition) : undefined;
-    return this.#file?.bootId === bootId ? this.#file.copies.get(partition) : undefined;
+    return this.#soundFile?.bootId === bootId ? this.#soundFile.copies.get(partition) : undefined;
   }
 
   holds(partition: string): boolean {
-    return this.isUp ? this.copies.has(partition) : this.#file?.copies.has(partition) === true;
+    return this.isUp ? this.copies.has(partition) : this.#soundFile?.copies.has(partition) === true;
+  }
+
+  get #soundFile(): StoreFile | undefined {
+    return this.#file?.isSound === true ? this.#file : undefined;
   }
 
   heartbeat(process: string, fencesProcessed: number): HeartbeatAnswer {
@@ -283,7 +332,8 @@ export class SimStore {
 
   /** Of the newest record that it was told, in memory or in its file. */
   toldEpoch(partition: string): number {
-    const told = this.isUp ? this.#fences.get(partition)?.told : this.#file?.fences.get(partition)?.told;
+    const told = this.isUp ? this.#fences.get(partition)?.told
+      : this.#soundFile?.fences.get(partition)?.told;
     return told?.epoch ?? 0;
   }
 

@@ -115,6 +115,9 @@ class Run {
         world.stores.filter(() => random.below(2) === 0)); break;
       case 'kill-source': this.#killSource(); break;
       case 'lose-all': if (random.below(4) === 0) this.#loseAll(); break;
+      case 'damaged-file': this.#damagedFile(store); break;
+      case 'late-file': this.#lateFile(store); break;
+      case 'large-file': this.#largeFile(store); break;
       case 'stop-store': this.#stopStore(store); break;
       case 'freeze-process': if (process !== undefined) this.#freeze(process); break;
       case 'freeze-store': this.#freezeStore(store); break;
@@ -211,6 +214,47 @@ class Run {
     if (!store.isUp || store.isFrozen) return;
     world.endStore(store, true);
     this.#healIn(this.#random.below(6000), () => { world.startStore(store); });
+  }
+
+  /** The store refuses, and says so, until a person moves the file away: it is empty then. */
+  #damagedFile(store: SimStore): void {
+    const world = this.#world;
+    if (!store.isUp || store.isFrozen || !world.mayLose([store.storeId])) return;
+    world.endStoreWithout(store, () => { store.damageFile(); });
+    this.#healIn(this.#random.below(2000), () => { world.startStore(store); });
+    this.#healIn(2000 + this.#random.below(6000), () => {
+      if (store.isUp || store.whyNotStarted() === '') return;
+      store.putFileAside();
+      world.startStore(store);
+    });
+  }
+
+  /** It begins as a new boot, empty; then the disk is back, and with it the file of the boot before. */
+  #lateFile(store: SimStore): void {
+    const world = this.#world;
+    if (!store.isUp || store.isFrozen || !world.mayLose([store.storeId])) return;
+    world.endStoreWithout(store, () => { store.hideFile(); });
+    this.#healIn(this.#random.below(1000), () => { world.startStore(store); });
+    this.#healIn(1000 + this.#random.below(9000), () => {
+      if (store.isUp && !world.mayLose([store.storeId])) return;
+      if (store.isUp) world.endStore(store, false);
+      store.findFile();
+      world.count('file found late');
+      world.startStore(store);
+    });
+  }
+
+  /** Nothing of it is lost: it refuses until its limit is as before. */
+  #largeFile(store: SimStore): void {
+    const world = this.#world;
+    if (!store.isUp || store.isFrozen) return;
+    world.endStore(store, true);
+    store.limit = Math.max(0, store.filedCount - 1);
+    this.#healIn(this.#random.below(2000), () => { world.startStore(store); });
+    this.#healIn(2000 + this.#random.below(6000), () => {
+      store.limit = Infinity;
+      world.startStore(store);
+    });
   }
 
   #freeze(process: SimProcess): void {
@@ -650,7 +694,8 @@ class Run {
   #checkNothingWaits(partition: string): void {
     for (const part of this.#world.partsOf(partition)) {
       if (part.holder.set === undefined || part.entries.size === 0) continue;
-      throw new PropertyBroken(`drains: ${String(part.entries.size)} entries stay; ${this.#world.describe(partition)}`);
+      const entries = [...part.entries.values()].map(({ id, state, number, hasBody }) => `${String(id)} ${state} ${String(number)}${hasBody ? "" : " no body"}`).join();
+      throw new PropertyBroken(`drains: entries stay: ${entries} (acked ${String(part.holder.set.ackedByAllNumber)}, committed ${String(part.holder.set.committedNumber)}); ${this.#world.describe(partition)}`);
     }
   }
 

@@ -254,10 +254,7 @@ export class World {
 
   endStore(store: SimStore, writesFile: boolean): void {
     this.trace(`${writesFile ? 'STOP' : 'KILL'} ${store.storeId}/${store.bootId}`);
-    for (const { partition } of this.partitions) {
-      const gaveUp = this.custody.truth(partition)?.gaveUp ?? [];
-      if (!writesFile && isMemberOf(gaveUp, store.storeId, store.bootId)) this.custody.loseAway(partition);
-    }
+    if (!writesFile) this.#loseGivenUp(store);
     store.end(writesFile);
     for (const process of this.processes) {
       const link = process.links.get(store.storeId);
@@ -269,8 +266,29 @@ export class World {
     this.touch();
   }
 
+  /** What it has comes back no more. */
+  #loseGivenUp(store: SimStore): void {
+    for (const { partition } of this.partitions) {
+      const gaveUp = this.custody.truth(partition)?.gaveUp ?? [];
+      if (isMemberOf(gaveUp, store.storeId, store.bootId)) this.custody.loseAway(partition);
+    }
+  }
+
+  /** It stops with a file that is good for nothing, or is not there when it starts. */
+  endStoreWithout(store: SimStore, spoil: () => void): void {
+    this.#loseGivenUp(store);
+    this.endStore(store, true);
+    spoil();
+  }
+
   startStore(store: SimStore): void {
     if (store.isUp) return;
+    const why = store.whyNotStarted();
+    if (why !== '') {
+      this.trace(`${store.storeId} does not start: ${why}`);
+      this.count(why);
+      return;
+    }
     store.start();
     this.trace(`START ${store.storeId}/${store.bootId}`);
     this.touch();
