@@ -234,12 +234,11 @@ export class Custody {
     this.letters.delete(id);
   }
 
-  said250(partition: string, id: number, term: Term): void {
+  said250(partition: string, id: number, term: Term, minReplicas: number): void {
     const letter = this.letters.get(id);
     if (letter === undefined || letter.said250 > 0) return;
     const truth = this.#truth.get(partition);
-    if (truth !== undefined && isSameTerm(truth.term, term) && truth.members.length < Math.max(1,
-      this.#world.plan.minReplicas)) {
+    if (truth !== undefined && isSameTerm(truth.term, term) && truth.members.length < Math.max(1, minReplicas)) {
       throw new PropertyBroken(`commit: message ${String(id)} is answered 250 with ${String(truth.members.length)} members`);
     }
     this.#order += 1;

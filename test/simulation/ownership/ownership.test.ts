@@ -43,12 +43,17 @@ const FOUND: readonly (readonly [string, number])[] = [
   ['a fence that a member has taken back is none, however late its holder hears of it', 380002955],
   ['what a deposed process that lives has filled keeps nobody from beginning anew', 420022790],
 ];
+/** Likewise, with what seeds draw apart. */
+const FOUND_SINCE: readonly (readonly [string, number])[] = [
+  ['a boot that passed for gone, and is back with its file, holds no commit up', 470000043],
+];
 const MUTANTS_A_RUN = 3;
 /** The first of them: those that take few seeds. */
 const FIRST_MUTANT = 1;
 /** What a run of SEEDS seeds must have met, or it shows little. */
 const RARE = ['change unknown', 'M = {}', 'diverged member', 'PARTIAL source died', 'rollback', 'takeover',
-  'handed back', 'copies given up', 'tail', 'fenced', 'register refuses'];
+  'handed back', 'copies given up', 'tail', 'fenced', 'register refuses', 'queue held', 'hold done', 'delete done',
+  'expired', 'file found late', 'its file is damaged', 'its file is too large', 'configured', 'store taken out'];
 
 describe('ownership of a partition, simulated', () => {
   test('the same seed gives the same run, another seed another one', () => {
@@ -72,6 +77,7 @@ describe('ownership of a partition, simulated', () => {
 
   test('seeds that have found something hold', () => {
     for (const [what, seed] of FOUND) assert.equal(simulateOwnership(seed, { extras: false }).failure, '', what);
+    for (const [what, seed] of FOUND_SINCE) assert.equal(simulateOwnership(seed).failure, '', what);
   });
 
   test('every mutant still fits the code', () => {

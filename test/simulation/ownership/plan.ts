@@ -12,7 +12,7 @@ export const OWNERSHIP_FAULTS = [
   'moved-back', 'appointed-blind', 'impatient',
 ] as const;
 /** In half of the seeds only, drawn apart. */
-const EXTRA_FAULTS = ['damaged-file', 'late-file', 'large-file'] as const;
+const EXTRA_FAULTS = ['damaged-file', 'late-file', 'large-file', 'config'] as const;
 const PLOTS: readonly OwnershipFault[] = ['moved-back', 'appointed-blind', 'impatient', 'empty'];
 export type OwnershipFault = (typeof OWNERSHIP_FAULTS)[number] | (typeof EXTRA_FAULTS)[number];
 

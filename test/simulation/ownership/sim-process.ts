@@ -66,6 +66,7 @@ export class SimProcess {
   readonly key: string;
   /** Started on the machine of its predecessors, whose lock file proves that they are dead. */
   readonly provesDead: boolean;
+  readonly options: World['options'];
   readonly links = new Map<string, Link>();
   readonly parts = new Map<string, Part>();
   isAlive = true;
@@ -84,13 +85,22 @@ export class SimProcess {
     this.self = self;
     this.key = holderKey(self);
     this.provesDead = provesDead;
+    this.options = world.options;
     this.#rate = 0.996 + world.random.next() * 0.008;
     this.#offsetMs = world.random.below(100_000);
-    for (const store of world.stores) {
-      this.links.set(store.storeId, { store, lease: new LinkLease(DRIFT), conn: undefined, isUp: false,
-        bootId: '', heardMs: 0, triedMs: -Infinity });
-    }
+    for (const store of world.stores) this.addLink(store);
     this.#tickLater();
+  }
+
+  addLink(store: SimStore): void {
+    this.links.set(store.storeId, { store, lease: new LinkLease(DRIFT), conn: undefined, isUp: false,
+      bootId: '', heardMs: 0, triedMs: -Infinity });
+  }
+
+  dropLink({ storeId }: SimStore): void {
+    const link = this.links.get(storeId);
+    if (link !== undefined) this.drop(link);
+    this.links.delete(storeId);
   }
 
   now(): number {
@@ -244,7 +254,7 @@ export class Part {
     this.isOwn = gatewayId === process.self.gatewayId;
     const { world } = process;
     this.holder = new PartitionHolder({
-      partition, self: process.self, isOwn: this.isOwn, ...world.options,
+      partition, self: process.self, isOwn: this.isOwn, ...process.options,
       rescueDelayMs: 200 * world.rankOf(process.self.gatewayId),
     }, this.#ports());
   }
@@ -443,7 +453,7 @@ export class Part {
     for (const entry of [...this.entries.values()]) {
       if (entry.state === 'open' && entry.number <= set.committedNumber) {
         entry.state = 'ready';
-        world.said250(this.partition, entry.id, this.holder.term);
+        world.said250(this.partition, entry.id, this.holder.term, this.process.options.minReplicas);
       } else if (entry.state === 'withdrawing' && entry.number <= set.ackedByAllNumber) {
         this.entries.delete(entry.id);
         world.said4xx(entry.id);

@@ -88,7 +88,8 @@ export class SimStore {
   life = 0;
   readonly copies = new Map<string, Copy>();
   readonly #ringLength: number;
-  readonly #leaseMs: number;
+  /** From its next start on. */
+  leaseMs: number;
   readonly #clock: () => number;
   #fences = new Map<string, PartitionFence>();
   #leases: ProcessLeases;
@@ -104,7 +105,7 @@ export class SimStore {
 
   constructor(storeId: string, leaseMs: number, ringLength: number, clock: () => number) {
     this.storeId = storeId;
-    this.#leaseMs = leaseMs;
+    this.leaseMs = leaseMs;
     this.#ringLength = ringLength;
     this.#clock = clock;
     this.#leases = new ProcessLeases(leaseMs);
@@ -160,7 +161,7 @@ export class SimStore {
     this.#taken = new Map(this.#file?.taken ?? []);
     const file = this.#file;
     this.#file = undefined;
-    this.#leases = new ProcessLeases(this.#leaseMs, file?.longestMs ?? 0);
+    this.#leases = new ProcessLeases(this.leaseMs, file?.longestMs ?? 0);
     if (file === undefined) {
       this.#boots += 1;
       this.bootId = `b${String(this.#boots)}`;

@@ -19,6 +19,9 @@ const CALM_MS = 45_000;
 const PROBE_MS = 15_000;
 /** When a person would look at what waits for one. */
 const PERSON_MS = 20_000;
+const STORES_MAX = 8;
+/** When one is taken out, there is another for each copy. */
+const STORES_LEFT = 3;
 
 export interface OwnershipResult {
   readonly seed: number;
@@ -115,6 +118,7 @@ class Run {
         world.stores.filter(() => random.below(2) === 0)); break;
       case 'kill-source': this.#killSource(); break;
       case 'lose-all': if (random.below(4) === 0) this.#loseAll(); break;
+      case 'config': this.#configure(store, process); break;
       case 'damaged-file': this.#damagedFile(store); break;
       case 'late-file': this.#lateFile(store); break;
       case 'large-file': this.#largeFile(store); break;
@@ -214,6 +218,37 @@ class Run {
     if (!store.isUp || store.isFrozen) return;
     world.endStore(store, true);
     this.#healIn(this.#random.below(6000), () => { world.startStore(store); });
+  }
+
+  /** Who starts from now on has it: of the rest some are never started again. */
+  #configure(store: SimStore, process: SimProcess | undefined): void {
+    const world = this.#world;
+    const { replicas, minReplicas } = world.options;
+    switch (this.#random.below(6)) {
+      case 0: world.options = { ...world.options, replicas: replicas === 2 ? 3 : 2 }; break;
+      case 1: world.options = { ...world.options, minReplicas: minReplicas === 1 ? 2 : 1 }; break;
+      case 2: if (world.stores.length < STORES_MAX) world.addStore(this.#random.next()); return;
+      case 3: this.#takeOut(store); return;
+      case 4: store.leaseMs = Math.min(this.#plan.leaseMs, this.#random.pick([1200, 2000, 3000])); this.#stopStore(store); return;
+    }
+    world.count('configured');
+    if (process !== undefined) this.#kill([process], []);
+  }
+
+  /** Its copies move away, then it is ended for good, once nothing names it any more. */
+  #takeOut(store: SimStore): void {
+    const world = this.#world;
+    this.#relocate(store);
+    world.events.after(5000, () => {
+      const isNamed = world.partitions.some(({ partition }) => {
+        const truth = world.custody.truth(partition);
+        return [...truth?.members ?? [], ...truth?.gaveUp ?? []].some(({ storeId }) => storeId === store.storeId);
+      });
+      if (isNamed || world.isCalm || !store.isUp || store.isFrozen || world.stores.length <= STORES_LEFT
+        || !world.stores.includes(store) || !world.mayLose([store.storeId])) return;
+      world.count('store taken out');
+      world.takeOutStore(store);
+    });
   }
 
   /** The store refuses, and says so, until a person moves the file away: it is empty then. */
@@ -685,7 +720,7 @@ class Run {
       }
       const copies = truth.members.filter(({ storeId, bootId }) => world.stores.some((store) => store.isUp
         && store.storeId === storeId && store.bootId === bootId));
-      if (copies.length < Math.min(this.#plan.replicas,
+      if (copies.length < Math.min(this.#holderOf(partition)?.options.replicas ?? 1,
         living)) throw new PropertyBroken(`drains: not doubled again: ${world.describe(partition)}`);
     }
   }
@@ -703,8 +738,8 @@ class Run {
     const world = this.#world;
     const probes: number[] = [];
     for (const { partition, gatewayId } of world.partitions) {
-      if (!world.processes.some((process) => process.self.gatewayId === gatewayId)) continue;
-      if (world.stores.filter((store) => store.isUp).length < this.#plan.minReplicas) continue;
+      const owner = world.processes.find((process) => process.self.gatewayId === gatewayId);
+      if (owner === undefined || world.stores.filter((store) => store.isUp).length < owner.options.minReplicas) continue;
       const id = world.offer(partition, gatewayId);
       if (id === undefined) probes.push(-1);
       else probes.push(id);

@@ -54,7 +54,8 @@ export class World {
   readonly stores: SimStore[] = [];
   readonly gateways: Gateway[] = [];
   readonly partitions: { readonly partition: string; readonly gatewayId: string }[] = [];
-  readonly options;
+  /** As configured now: each process has what stood there when it started. */
+  options;
   readonly ringLength: number;
   readonly rare = new Map<string, number>();
   readMs = 200;
@@ -72,6 +73,7 @@ export class World {
   #connCount = 0;
   readonly #connOrder = new WeakMap<Conn, number>();
   #nextId = 1;
+  #storeCount = 0;
 
   constructor(plan: OwnershipPlan) {
     this.plan = plan;
@@ -89,13 +91,7 @@ export class World {
     this.readMs = plan.readMs;
     this.options = { ...OPTIONS, replicas: plan.replicas, minReplicas: plan.minReplicas,
       longestLeaseMs: plan.leaseMs * 1.05 + 200 };
-    for (let i = 1; i <= plan.stores; i++) {
-      const rate = 0.996 + this.random.next() * 0.008;
-      const store = new SimStore(`s${String(i)}`, plan.leaseMs, plan.ringLength,
-        () => this.events.nowMs * rate);
-      store.start();
-      this.stores.push(store);
-    }
+    for (let i = 1; i <= plan.stores; i++) this.addStore(this.random.next());
     for (let i = 1; i <= plan.gateways; i++) {
       const gatewayId = `g${String(i)}`;
       this.gateways.push({ gatewayId, incarnation: 0, processes: [] });
@@ -281,8 +277,26 @@ export class World {
     spoil();
   }
 
+  /** All that run hear of it by the register. */
+  addStore(drift: number): void {
+    const rate = 0.996 + drift * 0.008;
+    this.#storeCount += 1;
+    const store = new SimStore(`s${String(this.#storeCount)}`, this.plan.leaseMs, this.plan.ringLength,
+      () => this.events.nowMs * rate);
+    store.start();
+    this.stores.push(store);
+    for (const process of this.processes) process.addLink(store);
+  }
+
+  /** It was drained, and is gone for good: nobody asks it any more. */
+  takeOutStore(store: SimStore): void {
+    this.endStore(store, false);
+    this.stores.splice(this.stores.indexOf(store), 1);
+    for (const process of this.processes) process.receive(() => { process.dropLink(store); });
+  }
+
   startStore(store: SimStore): void {
-    if (store.isUp) return;
+    if (store.isUp || !this.stores.includes(store)) return;
     const why = store.whyNotStarted();
     if (why !== '') {
       this.trace(`${store.storeId} does not start: ${why}`);
@@ -357,8 +371,8 @@ export class World {
     this.custody.dot(process.key, partition, id);
   }
 
-  said250(partition: string, id: number, term: Term): void {
-    this.custody.said250(partition, id, term);
+  said250(partition: string, id: number, term: Term, minReplicas: number): void {
+    this.custody.said250(partition, id, term, minReplicas);
   }
 
   said4xx(id: number): void {
