@@ -298,14 +298,19 @@ export function tryOwnershipMutant(mutant: OwnershipMutant): OwnershipVerdict {
   }
 }
 
+/** The property that was broken (custody.ts); an assertion of the machines themselves; or a test. */
+function checkerOf(text: string): string {
+  return /^seed \d+: ([a-z ]+):/.exec(text)?.[1] ?? 'a test';
+}
+
 /** Runs all, or those named; true when each was caught. Prints a table. */
 export function runOwnershipMutants(say: (text: string) => void, only: string): boolean {
   let all = true;
-  say('| rule | removed | caught by |\n|---|---|---|');
+  say('| rule | removed | checker | where |\n|---|---|---|---|');
   for (const mutant of OWNERSHIP_MUTANTS) {
     if (!mutant.name.includes(only)) continue;
     const { caught, text } = tryOwnershipMutant(mutant);
-    say(`| ${mutant.rule} | ${mutant.name} | ${caught ? '' : 'NOT CAUGHT: '}${text} |`);
+    say(`| ${mutant.rule} | ${mutant.name} | ${caught ? checkerOf(text) : 'NONE'} | ${text} |`);
     if (!caught) all = false;
   }
   return all;
