@@ -36,7 +36,7 @@ export class LinkLease implements LeaseView {
   #bootId = '';
   #endsMs = -Infinity;
   #fencesProcessed = 0;
-  /** In boots before, the oldest first: what was said to be processed there, the store does not tell again. */
+  /** In boots before, oldest first: what was said to be processed there, the store does not tell again. */
   readonly #earlier = new Map<string, number>();
   /** The best answer that waits for fences: what it would move the end to, and how many it counts. */
   #waitingEndsMs = -Infinity;
@@ -85,7 +85,9 @@ export class LinkLease implements LeaseView {
 
   #begin(bootId: string): void {
     if (this.#fencesProcessed > 0) this.#earlier.set(this.#bootId, this.#fencesProcessed);
-    for (const oldest of this.#earlier.keys()) if (this.#earlier.size > EARLIER_MAX) this.#earlier.delete(oldest);
+    for (const oldest of this.#earlier.keys()) {
+      if (this.#earlier.size > EARLIER_MAX) this.#earlier.delete(oldest);
+    }
     this.#bootId = bootId;
     this.#endsMs = -Infinity;
     this.#fencesProcessed = this.#earlier.get(bootId) ?? 0;

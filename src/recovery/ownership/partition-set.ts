@@ -204,8 +204,8 @@ export class PartitionSet {
   }
 
   /**
-   * Its store had begun without its file, in another boot, and has found it since: the copy is there after all.
-   * Passed for gone, it would hold every commit up as long as the record names it.
+   * Its store had begun without its file, in another boot, and has found it since: the copy is there after
+   * all. Passed for gone, it would hold every commit up as long as the record names it.
    */
   #noteBack(row: PartitionMember): void {
     if (!row.isGone) return;
