@@ -28,11 +28,16 @@ export interface LeaseView {
   readonly endsMs: number;
 }
 
+/** Boots of a store that may come back: it had begun without its file, and has found it since. */
+const EARLIER_MAX = 8;
+
 export class LinkLease implements LeaseView {
   readonly #drift: LeaseDrift;
   #bootId = '';
   #endsMs = -Infinity;
   #fencesProcessed = 0;
+  /** In boots before, oldest first: what was said to be processed there, the store does not tell again. */
+  readonly #earlier = new Map<string, number>();
   /** The best answer that waits for fences: what it would move the end to, and how many it counts. */
   #waitingEndsMs = -Infinity;
   #waitingCount = 0;
@@ -54,7 +59,7 @@ export class LinkLease implements LeaseView {
    * be taken for a confirmation of fences that we never heard of, and the lease would wait for them for ever.
    */
   fencesProcessedIn(bootId: string): number {
-    return bootId === this.#bootId ? this.#fencesProcessed : 0;
+    return bootId === this.#bootId ? this.#fencesProcessed : this.#earlier.get(bootId) ?? 0;
   }
 
   onAnswer(bootId: string, sentMs: number, leaseMs: number, fenceCount: number): void {
@@ -79,9 +84,14 @@ export class LinkLease implements LeaseView {
   }
 
   #begin(bootId: string): void {
+    if (this.#fencesProcessed > 0) this.#earlier.set(this.#bootId, this.#fencesProcessed);
+    for (const oldest of this.#earlier.keys()) {
+      if (this.#earlier.size > EARLIER_MAX) this.#earlier.delete(oldest);
+    }
     this.#bootId = bootId;
     this.#endsMs = -Infinity;
-    this.#fencesProcessed = 0;
+    this.#fencesProcessed = this.#earlier.get(bootId) ?? 0;
+    this.#earlier.delete(bootId);
     this.#waitingEndsMs = -Infinity;
     this.#waitingCount = 0;
   }

@@ -191,6 +191,7 @@ export class PartitionSet {
     this.#lookBack(row, at.number);
     const lastNumber = this.#ports.lastNumber();
     if (!row.isDiverged && this.#ports.isInHistory(at)) {
+      this.#noteBack(row);
       this.#creditAligned(row, at.number);
       if (at.number === lastNumber) this.#becomeLevel(row, nowMs);
       else this.#startTail(row, at.number, lastNumber, nowMs);
@@ -200,6 +201,16 @@ export class PartitionSet {
     row.isWholeOther = at.number >= 0;
     row.enter(MemberState.NG, nowMs);
     if (!row.isPossible && !this.#isSpared(row)) this.#startFill(row, nowMs);
+  }
+
+  /**
+   * Its store had begun without its file, in another boot, and has found it since: the copy is there after
+   * all. Passed for gone, it would hold every commit up as long as the record names it.
+   */
+  #noteBack(row: PartitionMember): void {
+    if (!row.isGone) return;
+    row.isGone = false;
+    this.#hasGone = this.#counted.some((each) => each.isGone);
   }
 
   /**

@@ -6,8 +6,10 @@
  *               answered 250 and not yet delivered
  *   one owner   never two processes with the right to a final dot
  *   refusal     nothing answered 4xx is delivered
- *   order       first attempts in order: what was answered before another was offered goes first
- *   deletion    no delivery after a committed deletion
+ *   order       first attempts in order, in each queue: what was answered before another was offered goes first
+ *   deletion    no delivery after a committed deletion, be it delivered, deleted by order, or past its time
+ *   hold        no delivery of a message, or from a queue, that is held: all copies have the hold, or the partition's
+ *               holder obeys the rule; after a takeover too (17)
  *   given up    a memory that is the only copy goes by a person's order, or by the death of its process; or
  *               by a takeover or hand-back sent while a copy could be reached, and made when all had died: the
  *               hole that docs/model names (13). It is counted, and a person is asked
@@ -25,6 +27,7 @@ import type { World } from './world.js';
 interface Letter {
   readonly id: number;
   readonly partition: string;
+  readonly queue: number;
   readonly offered: number;
   /** Order of events; 0: not yet. */
   said250: number;
@@ -39,11 +42,18 @@ interface Letter {
   wasGivenUp: boolean;
   /** It has come out of a copy that counted no more. */
   wasAdopted: boolean;
+  /** All copies have the order that holds it. */
+  isHeld: boolean;
+  /** What was held keeps no place. */
+  wasHeld: boolean;
+  readonly expiresMs: number;
 }
 
 export class Custody {
   readonly #world: World;
   readonly letters = new Map<number, Letter>();
+  /** Queues of a partition that are held, and whose holder obeys. */
+  readonly #heldQueues = new Map<string, Set<number>>();
   /** Answered 250, no dot yet, by partition. */
   readonly #due = new Map<string, Set<Letter>>();
   readonly #truth = new Map<string, PartitionRecord>();
@@ -213,22 +223,22 @@ export class Custody {
     return [...(this.#due.get(partition) ?? [])].filter((letter) => !letter.isLost);
   }
 
-  offered(partition: string, id: number): void {
+  offered(partition: string, id: number, queue: number): void {
     this.#order += 1;
-    this.letters.set(id, { id, partition, offered: this.#order, said250: 0, dots: 0, isRefused: false,
-      isRemoved: false, isLost: false, isAway: false, wasGivenUp: false, wasAdopted: false });
+    this.letters.set(id, { id, partition, queue, offered: this.#order, said250: 0, dots: 0, isRefused: false,
+      isRemoved: false, isLost: false, isAway: false, wasGivenUp: false, wasAdopted: false,
+      isHeld: false, wasHeld: false, expiresMs: this.#world.events.nowMs + this.#world.plan.lifetimeMs });
   }
 
   refusedAtOnce(id: number): void {
     this.letters.delete(id);
   }
 
-  said250(partition: string, id: number, term: Term): void {
+  said250(partition: string, id: number, term: Term, minReplicas: number): void {
     const letter = this.letters.get(id);
     if (letter === undefined || letter.said250 > 0) return;
     const truth = this.#truth.get(partition);
-    if (truth !== undefined && isSameTerm(truth.term, term) && truth.members.length < Math.max(1,
-      this.#world.plan.minReplicas)) {
+    if (truth !== undefined && isSameTerm(truth.term, term) && truth.members.length < Math.max(1, minReplicas)) {
       throw new PropertyBroken(`commit: message ${String(id)} is answered 250 with ${String(truth.members.length)} members`);
     }
     this.#order += 1;
@@ -269,6 +279,8 @@ export class Custody {
     if (letter === undefined) throw new PropertyBroken(`custody: ${process} delivers message ${String(id)}, which nobody offered`);
     if (letter.isRefused && !letter.wasAdopted) throw new PropertyBroken(`refusal: ${process} delivers message ${String(id)}, which was answered 4xx`);
     if (letter.isRemoved) throw new PropertyBroken(`deletion: ${process} delivers message ${String(id)} after its deletion was committed`);
+    if (letter.isHeld) throw new PropertyBroken(`hold: ${process} delivers message ${String(id)}, which is held`);
+    this.#checkQueue(process, letter);
     if (letter.dots === 0) this.#checkOrder(process, letter);
     letter.dots += 1;
     if (letter.dots === 1) this.delivered += 1;
@@ -276,9 +288,50 @@ export class Custody {
     this.#due.get(partition)?.delete(letter);
   }
 
+  #checkQueue(process: string, { partition, queue }: Letter): void {
+    if (this.#heldQueues.get(partition)?.has(queue) !== true || this.#unwarned.has(`${partition} ${process}`)) return;
+    throw new PropertyBroken(`hold: ${process} delivers from queue ${String(queue)} of ${partition}, which is held`);
+  }
+
+  // ── orders ──────────────────────────────────────────────────────────────────────────────────────
+
+  expiresMs(id: number): number {
+    return this.letters.get(id)?.expiresMs ?? Infinity;
+  }
+
+  /** Its holder has ended it: who comes next may have it or not, until all have heard (removed). */
+  ending(partition: string, id: number): void {
+    const letter = this.letters.get(id);
+    if (letter !== undefined) this.#due.get(partition)?.delete(letter);
+  }
+
+  holdOrdered(id: number, isHeld: boolean): void {
+    const letter = this.letters.get(id);
+    if (letter === undefined) return;
+    letter.wasHeld = true;
+    if (!isHeld) letter.isHeld = false;
+  }
+
+  held(id: number): void {
+    const letter = this.letters.get(id);
+    if (letter !== undefined) letter.isHeld = true;
+  }
+
+  queueHeld(partition: string, queue: number): void {
+    let queues = this.#heldQueues.get(partition);
+    if (queues === undefined) this.#heldQueues.set(partition, queues = new Set());
+    queues.add(queue);
+  }
+
+  queuesReleased(partition: string): void {
+    this.#heldQueues.delete(partition);
+  }
+
+  // ── inside, and what is lost ────────────────────────────────────────────────────────────────────
+
   #checkOrder(process: string, letter: Letter): void {
     for (const other of this.#due.get(letter.partition) ?? []) {
-      if (other.isLost || other.wasGivenUp || other.said250 > letter.offered) continue;
+      if (other.queue !== letter.queue || other.wasHeld || other.isLost || other.wasGivenUp || other.said250 > letter.offered) continue;
       throw new PropertyBroken(`order: ${process} starts message ${String(letter.id)} before ${String(other.id)}, which was answered before it came`);
     }
   }
@@ -308,6 +361,7 @@ export class Custody {
       const letter = this.letters.get(id);
       if (letter === undefined) continue;
       letter.isRemoved = false;
+      letter.isHeld = false;
       letter.wasAdopted = true;
     }
   }

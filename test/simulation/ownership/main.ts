@@ -1,7 +1,7 @@
 /**
  * Seeds of the ownership world, one after the other:
  *
- *     node dist/test/simulation/ownership/main.js [--seed N] [--seeds M] [--trace] [--keep-going]
+ *     node dist/test/simulation/ownership/main.js [--seed N] [--seeds M] [--trace] [--keep-going] [--no-extras]
  *                                                 [--mutants [--only NAME]]
  */
 import { numberOf, readArguments, runProgram } from '../../arguments.js';
@@ -16,6 +16,7 @@ function main(): Promise<void> {
     seed: { type: 'string', default: '1' }, seeds: { type: 'string', default: '1' },
       trace: { type: 'boolean', default: false },
     'keep-going': { type: 'boolean', default: false },
+    'no-extras': { type: 'boolean', default: false },
     mutants: { type: 'boolean', default: false }, only: { type: 'string', default: '' },
   });
   if (values.mutants) {
@@ -32,7 +33,7 @@ function main(): Promise<void> {
   for (let seed = first; seed < first + seeds; seed++) {
     const onTrace = values.trace ? { onTrace: (atMs: number,
       text: string) => { say(`${atMs.toFixed(0)} ${text}`); } } : {};
-    const result = simulateOwnership(seed, onTrace);
+    const result = simulateOwnership(seed, { ...onTrace, extras: !values['no-extras'] });
     ran += 1;
     accepted += result.accepted;
     repeated += result.repeated;

@@ -11,8 +11,10 @@ export const OWNERSHIP_FAULTS = [
   // Plots: faults in an order that chance does not find.
   'moved-back', 'appointed-blind', 'impatient',
 ] as const;
+/** In half of the seeds only, drawn apart. */
+const EXTRA_FAULTS = ['damaged-file', 'late-file', 'large-file', 'config'] as const;
 const PLOTS: readonly OwnershipFault[] = ['moved-back', 'appointed-blind', 'impatient', 'empty'];
-export type OwnershipFault = (typeof OWNERSHIP_FAULTS)[number];
+export type OwnershipFault = (typeof OWNERSHIP_FAULTS)[number] | (typeof EXTRA_FAULTS)[number];
 
 export interface OwnershipPlan {
   readonly seed: number;
@@ -22,6 +24,12 @@ export interface OwnershipPlan {
   readonly owners: number;
   readonly partitionsEach: number;
   readonly stores: number;
+  /** Labels of entries within a partition: each has an order of its own. */
+  readonly queues: number;
+  /** Operators hold, release and delete. */
+  readonly hasOrders: boolean;
+  /** Of a message; Infinity: none. */
+  readonly lifetimeMs: number;
   readonly replicas: number;
   readonly minReplicas: number;
   readonly leaseMs: number;
@@ -39,7 +47,22 @@ export interface OwnershipPlan {
 const TURNLESS = 6;
 const TURNLESS_OF = 7;
 
-export function ownershipPlanOf(seed: number): OwnershipPlan {
+/** `extras`: half of the seeds have more than the first kinds of the world, drawn apart: the rest is as it was. */
+export function ownershipPlanOf(seed: number, extras: boolean): OwnershipPlan {
+  const plan = firstPlanOf(seed);
+  const random = new Prng(seed * 15_485_863 + 3);
+  if (!extras || random.below(2) === 0) return plan;
+  return {
+    ...plan,
+    stores: random.below(3) === 0 ? 2 + random.below(7) : plan.stores,
+    queues: random.pick([1, 1, 2, 5, 30, 200]),
+    hasOrders: random.below(2) === 0,
+    lifetimeMs: random.pick([Infinity, Infinity, 4000, 15_000]),
+    faults: [...plan.faults, ...EXTRA_FAULTS.filter(() => random.below(4) === 0)],
+  };
+}
+
+function firstPlanOf(seed: number): OwnershipPlan {
   const random = new Prng(seed * 7919 + 13);
   const stores = 2 + random.below(4);
   const replicas = stores >= 4 && random.below(4) === 0 ? 3 : 2;
@@ -64,6 +87,9 @@ export function ownershipPlanOf(seed: number): OwnershipPlan {
     owners: 1,
     partitionsEach: 1 + random.below(2),
     stores,
+    queues: 1,
+    hasOrders: false,
+    lifetimeMs: Infinity,
     replicas,
     minReplicas: random.below(4) === 0 ? 2 : 1,
     leaseMs: 2000 + random.below(2) * 1000,

@@ -12,7 +12,8 @@ import { MemberState } from '../../../src/recovery/ownership/member.js';
 import { HolderState, PartitionHolder } from '../../../src/recovery/ownership/holder.js';
 import type { CopyPosition, HolderPorts, DeclinedAnswer,
   StoreChoice } from '../../../src/recovery/ownership/ports.js';
-import { SESSION_LENGTH_MS } from './sim-register.js';
+import type { QueueRules } from './sim-register.js';
+import { NO_RULES, SESSION_LENGTH_MS } from './sim-register.js';
 import type { Change, SimStore, Snapshot } from './sim-store.js';
 import { EMPTY_POSITION, digestAfter } from './sim-store.js';
 import type { World } from './world.js';
@@ -51,6 +52,8 @@ type EntryState = 'open' | 'withdrawing' | 'ready' | 'flying' | 'ended';
 interface Entry {
   readonly id: number;
   state: EntryState;
+  /** By an operator: it is not delivered, and its time stands still. */
+  isHeld: boolean;
   hasBody: boolean;
   /** Of the change that it waits for. */
   number: number;
@@ -63,6 +66,7 @@ export class SimProcess {
   readonly key: string;
   /** Started on the machine of its predecessors, whose lock file proves that they are dead. */
   readonly provesDead: boolean;
+  readonly options: World['options'];
   readonly links = new Map<string, Link>();
   readonly parts = new Map<string, Part>();
   isAlive = true;
@@ -81,13 +85,22 @@ export class SimProcess {
     this.self = self;
     this.key = holderKey(self);
     this.provesDead = provesDead;
+    this.options = world.options;
     this.#rate = 0.996 + world.random.next() * 0.008;
     this.#offsetMs = world.random.below(100_000);
-    for (const store of world.stores) {
-      this.links.set(store.storeId, { store, lease: new LinkLease(DRIFT), conn: undefined, isUp: false,
-        bootId: '', heardMs: 0, triedMs: -Infinity });
-    }
+    for (const store of world.stores) this.addLink(store);
     this.#tickLater();
+  }
+
+  addLink(store: SimStore): void {
+    this.links.set(store.storeId, { store, lease: new LinkLease(DRIFT), conn: undefined, isUp: false,
+      bootId: '', heardMs: 0, triedMs: -Infinity });
+  }
+
+  dropLink({ storeId }: SimStore): void {
+    const link = this.links.get(storeId);
+    if (link !== undefined) this.drop(link);
+    this.links.delete(storeId);
   }
 
   now(): number {
@@ -216,6 +229,10 @@ export class Part {
   readonly isOwn: boolean;
   entries = new Map<number, Entry>();
   isComplete = false;
+  /** What operators have decided, as far as this process knows, whoever holds the partition. */
+  rules: QueueRules = NO_RULES;
+  /** Orders that are done when all members have these changes. */
+  #orders: { readonly number: number; readonly id: number; readonly kind: Change['kind'] }[] = [];
   /** Every entry is known, with its body or without. */
   #isIndexed = false;
   #position: CopyPosition = EMPTY_POSITION;
@@ -237,7 +254,7 @@ export class Part {
     this.isOwn = gatewayId === process.self.gatewayId;
     const { world } = process;
     this.holder = new PartitionHolder({
-      partition, self: process.self, isOwn: this.isOwn, ...world.options,
+      partition, self: process.self, isOwn: this.isOwn, ...process.options,
       rescueDelayMs: 200 * world.rankOf(process.self.gatewayId),
     }, this.#ports());
   }
@@ -250,7 +267,7 @@ export class Part {
 
   accept(id: number): boolean {
     if (!this.holder.mayAccept || this.#isStopped) return false;
-    this.entries.set(id, { id, state: 'open', hasBody: true, number: this.lastNumber + 1,
+    this.entries.set(id, { id, state: 'open', isHeld: false, hasBody: true, number: this.lastNumber + 1,
       deadlineMs: this.process.now() + COMMIT_TIMEOUT_MS });
     this.#append('store', id);
     return true;
@@ -269,6 +286,7 @@ export class Part {
     this.holder.tick(now);
     for (const entry of this.entries.values()) if (entry.state === 'open'
       && now > entry.deadlineMs) this.refuse(entry);
+    this.#expire();
     this.#deliver();
     if (this.#isStopped && !this.#isQuietTold && this.#isQuiet()) {
       this.#isQuietTold = true;
@@ -330,40 +348,112 @@ export class Part {
     return link?.isUp === true && link.bootId === member.bootId ? link : undefined;
   }
 
-  // ── delivery: one at a time, in order ───────────────────────────────────────────────────────────
+  // ── delivery: of each queue one at a time, in order ─────────────────────────────────────────────
 
   #deliver(): void {
     if (this.#isStopped) return;
+    const { world } = this.process;
+    const { queues } = world.plan;
+    const busy = new Set<number>();
     for (const entry of this.entries.values()) {
-      if (entry.state === 'flying') return;
+      if (busy.size === queues) return;
+      const queue = world.queueOf(entry.id);
+      if (busy.has(queue)) continue;
+      if (entry.state === 'flying') busy.add(queue);
       if (entry.state !== 'ready') continue;
-      if (!entry.hasBody || !this.holder.mayDeliver(this.process.now())) return;
-      const { world } = this.process;
-      if (world.isHopDown) return;
-      entry.state = 'flying';
-      world.dot(this.process, this.partition, entry.id);
-      const life = this.#life;
-      this.process.world.events.after(5 + world.random.below(world.hopMs), () => {
-        this.process.receive(() => {
-          if (life !== this.#life) return;
-          entry.state = 'ended';
-          entry.number = this.lastNumber + 1;
-          this.#append('delete', entry.id);
-          this.#deliver();
-        });
-      });
-      return;
+      if (entry.isHeld) continue;
+      busy.add(queue);
+      if (!entry.hasBody || this.rules.held.has(queue)) continue;
+      if (!this.holder.mayDeliver(this.process.now()) || world.isHopDown) return;
+      this.#try(entry);
     }
+  }
+
+  #try(entry: Entry): void {
+    const { world } = this.process;
+    entry.state = 'flying';
+    world.dot(this.process, this.partition, entry.id);
+    const life = this.#life;
+    world.events.after(5 + world.random.below(world.hopMs), () => {
+      this.process.receive(() => {
+        if (life !== this.#life) return;
+        this.#endEntry(entry);
+        this.#deliver();
+      });
+    });
+  }
+
+  #endEntry(entry: Entry): void {
+    entry.state = 'ended';
+    entry.number = this.lastNumber + 1;
+    this.#append('delete', entry.id);
+  }
+
+  // ── orders, and the end of a lifetime ───────────────────────────────────────────────────────────
+
+  obey(rules: QueueRules): void {
+    if (rules.version > this.rules.version) this.rules = rules;
+  }
+
+  hold(id: number, isHeld: boolean): void {
+    const entry = this.#waiting(id);
+    if (entry === undefined || entry.isHeld === isHeld) return;
+    entry.isHeld = isHeld;
+    this.#order(isHeld ? 'hold' : 'release', id);
+  }
+
+  deleteByOrder(id: number): void {
+    const entry = this.#waiting(id);
+    if (entry === undefined) return;
+    this.process.world.custody.ending(this.partition, id);
+    this.#endEntry(entry);
+    this.#orders.push({ number: this.lastNumber, id, kind: 'delete' });
+  }
+
+  /** One that can be ordered about: in hand, and not on its way. */
+  #waiting(id: number): Entry | undefined {
+    const entry = this.entries.get(id);
+    return entry?.state === 'ready' && !this.#isStopped && this.holder.set !== undefined ? entry : undefined;
+  }
+
+  #order(kind: 'hold' | 'release', id: number): void {
+    this.process.world.custody.holdOrdered(id, kind === 'hold');
+    this.#append(kind, id);
+    this.#orders.push({ number: this.lastNumber, id, kind });
+  }
+
+  #expire(): void {
+    const { world } = this.process;
+    if (world.plan.lifetimeMs === Infinity || !this.holder.hasRules) return;
+    for (const { id, isHeld } of this.entries.values()) {
+      if (isHeld || world.events.nowMs < world.custody.expiresMs(id)) continue;
+      const entry = this.#waiting(id);
+      if (entry === undefined) continue;
+      world.count('expired');
+      world.custody.ending(this.partition, id);
+      this.#endEntry(entry);
+    }
+  }
+
+  #ordersAreDone(ackedNumber: number): void {
+    const { world } = this.process;
+    for (const { number, id, kind } of this.#orders) {
+      if (number > ackedNumber || kind === 'release') continue;
+      world.count(`${kind} done`);
+      if (kind === 'hold' && this.entries.get(id)?.isHeld === true) world.custody.held(id);
+    }
+    this.#orders = this.#orders.filter(({ number }) => number > ackedNumber);
   }
 
   #onCommitted(): void {
     const { set } = this.holder;
     if (set === undefined) return;
     const { world } = this.process;
+    if (this.#orders.length > 0) this.#ordersAreDone(set.ackedByAllNumber);
     for (const entry of [...this.entries.values()]) {
       if (entry.state === 'open' && entry.number <= set.committedNumber) {
         entry.state = 'ready';
-        world.said250(this.partition, entry.id, this.holder.term);
+        world.said250(this.partition, entry.id, this.holder.term, this.process.options.minReplicas);
       } else if (entry.state === 'withdrawing' && entry.number <= set.ackedByAllNumber) {
         this.entries.delete(entry.id);
         world.said4xx(entry.id);
@@ -438,8 +528,12 @@ export class Part {
         });
       },
       readRules: (ticket) => {
-        register.request(process.key, () => true,
-          () => { process.receive(() => { this.holder.onRules(ticket, now()); }); });
+        register.request(process.key, () => register.rulesOf(partition), (rules) => {
+          process.receive(() => {
+            this.obey(rules);
+            this.holder.onRules(ticket, now());
+          });
+        });
       },
     };
   }
@@ -589,7 +683,8 @@ export class Part {
     const passes = this.#isSourceThere;
     const ids = [...this.entries.values()].filter(({ state, hasBody }) => (hasBody || passes)
       && state !== 'withdrawing' && state !== 'ended').map(({ id }) => id);
-    const snapshot: Snapshot = { at: this.#position, ids, ring: [...this.#ring] };
+    const held = ids.filter((id) => this.entries.get(id)?.isHeld === true);
+    const snapshot: Snapshot = { at: this.#position, ids, held, ring: [...this.#ring] };
     this.#filled.add(row);
     this.process.send(link, (reply) => {
       const refusal = link.store.fillEnd(this.partition, term, snapshot);
@@ -638,6 +733,7 @@ export class Part {
     this.#filled = new WeakSet();
     this.#source = undefined;
     this.#adopting = [];
+    this.#orders = [];
   }
 
   /** Index and ring first, then bodies in blocks. */
@@ -667,8 +763,9 @@ export class Part {
     this.#ring = [...snapshot.ring];
     this.#isIndexed = true;
     this.#block = Math.max(BLOCK, Math.ceil(snapshot.ids.length / BLOCKS_MAX));
-    for (const id of snapshot.ids) this.entries.set(id, { id, state: 'ready', hasBody: false, number: 0,
-      deadlineMs: 0 });
+    const held = new Set(snapshot.held);
+    for (const id of snapshot.ids) this.entries.set(id, { id, state: 'ready', isHeld: held.has(id), hasBody: false,
+      number: 0, deadlineMs: 0 });
     this.holder.onHistoryRead(this.process.now());
   }
 
@@ -711,7 +808,7 @@ export class Part {
         if (life !== this.#life) return;
         for (const id of ids) {
           if (this.entries.has(id)) continue;
-          this.entries.set(id, { id, state: 'ready', hasBody: true, number: this.lastNumber + 1,
+          this.entries.set(id, { id, state: 'ready', isHeld: false, hasBody: true, number: this.lastNumber + 1,
             deadlineMs: 0 });
           this.#append('store', id);
         }

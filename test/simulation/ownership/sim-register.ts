@@ -13,6 +13,14 @@ interface Row {
   readonly record: PartitionRecord;
 }
 
+/** What operators have decided of a partition. Each change has a version of its own, also one that a rollback makes. */
+export interface QueueRules {
+  readonly version: number;
+  readonly held: ReadonlySet<number>;
+}
+
+export const NO_RULES: QueueRules = { version: 0, held: new Set() };
+
 export interface UnderWay {
   readonly partition: string;
   readonly expected: Revision;
@@ -44,6 +52,8 @@ export class SimRegister {
   #rows = new Map<string, Row>();
   /** What was, for a rollback. */
   #backup: Map<string, Row> = new Map<string, Row>();
+  #rules = new Map<string, QueueRules>();
+  #rulesBackup = new Map<string, QueueRules>();
   readonly #sessions = new Map<string, { id: number; endsMs: number }>();
   #count = 0;
   /** Requests of an older life are gone. */
@@ -95,6 +105,15 @@ export class SimRegister {
       if (!isReplyLost) this.#events.after(1 + this.#random.below(20), () => { reply(result); });
     };
     this.#events.after(delayMs, arrive);
+  }
+
+  rulesOf(partition: string): QueueRules {
+    return this.#rules.get(partition) ?? NO_RULES;
+  }
+
+  setHeld(partition: string, change: (held: ReadonlySet<number>) => ReadonlySet<number>): void {
+    this.#count += 1;
+    this.#rules.set(partition, { version: this.#count, held: change(this.rulesOf(partition).held) });
   }
 
   read(partition: string): Stamped {
@@ -153,6 +172,7 @@ export class SimRegister {
 
   backUp(): void {
     this.#backup = new Map(this.#rows);
+    this.#rulesBackup = new Map(this.#rules);
   }
 
   /** Put back from a backup, or empty: connections are cut, requests under way are gone, so are sessions. */
@@ -161,6 +181,12 @@ export class SimRegister {
     this.underWay.clear();
     this.#rows = isEmpty ? new Map<string, Row>() : new Map(this.#backup);
     this.#sessions.clear();
+    const before = this.#rules;
+    this.#rules = new Map();
+    for (const partition of before.keys()) {
+      const held = isEmpty ? undefined : this.#rulesBackup.get(partition)?.held;
+      this.setHeld(partition, () => held ?? new Set());
+    }
   }
 }
 

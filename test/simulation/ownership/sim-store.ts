@@ -18,7 +18,7 @@ import { DECLINED_LOWER, DECLINED_NO_COPY, DECLINED_OTHER_NONCE, DECLINED_STALE 
 export interface Change {
   readonly number: number;
   readonly term: Term;
-  readonly kind: 'store' | 'delete' | 'withdraw';
+  readonly kind: 'store' | 'delete' | 'withdraw' | 'hold' | 'release';
   readonly id: number;
   readonly digest: number;
 }
@@ -27,6 +27,8 @@ export interface Snapshot {
   readonly at: CopyPosition;
   /** Ids, by position. */
   readonly ids: readonly number[];
+  /** Of them. */
+  readonly held: readonly number[];
   readonly ring: readonly Change[];
 }
 
@@ -39,6 +41,7 @@ export function digestAfter(digest: number, kind: string, id: number): number {
 class Copy {
   at: CopyPosition = EMPTY_POSITION;
   ids = new Set<number>();
+  held = new Set<number>();
   ring: Change[] = [];
   isComplete = false;
   /** Under which it was founded or filled, or changed last. */
@@ -50,15 +53,25 @@ class Copy {
     this.lastTerm = lastTerm;
   }
 
+  apply({ kind, id }: Change): void {
+    if (kind === 'hold') this.held.add(id);
+    else this.held.delete(id);
+    if (kind === 'store') this.ids.add(id);
+    else if (kind === 'delete' || kind === 'withdraw') this.ids.delete(id);
+  }
+
   position(): CopyPosition {
     return this.isComplete ? this.at : { number: -1, term: NO_TERM, digestA: 0, digestB: 0 };
   }
 }
 
 interface StoreFile {
+  /** False: damaged, or put back from a backup. Its store does not start by it (spill-file.ts). */
+  readonly isSound: boolean;
   readonly bootId: string;
   readonly copies: ReadonlyMap<string, Copy>;
   readonly fences: ReadonlyMap<string, CarriedFence>;
+  readonly taken: ReadonlyMap<string, number>;
   readonly longestMs: number;
   readonly counts: readonly (readonly [string, number, readonly FenceNotice[]])[];
 }
@@ -75,19 +88,24 @@ export class SimStore {
   life = 0;
   readonly copies = new Map<string, Copy>();
   readonly #ringLength: number;
-  readonly #leaseMs: number;
+  /** From its next start on. */
+  leaseMs: number;
   readonly #clock: () => number;
   #fences = new Map<string, PartitionFence>();
   #leases: ProcessLeases;
   #inheritedEndsMs = -Infinity;
   /** The highest term that was taken, kept apart from the machine that is checked. */
-  readonly #taken = new Map<string, number>();
+  #taken = new Map<string, number>();
   #boots = 0;
   #file: StoreFile | undefined;
+  /** Its disk was not there when the store started. */
+  #lateFile: StoreFile | undefined;
+  /** A file with more messages does not fit. */
+  limit = Infinity;
 
   constructor(storeId: string, leaseMs: number, ringLength: number, clock: () => number) {
     this.storeId = storeId;
-    this.#leaseMs = leaseMs;
+    this.leaseMs = leaseMs;
     this.#ringLength = ringLength;
     this.#clock = clock;
     this.#leases = new ProcessLeases(leaseMs);
@@ -97,16 +115,53 @@ export class SimStore {
     return this.#file !== undefined;
   }
 
+  /** Of a store that is down: what is in its file, in all its copies. */
+  get filedCount(): number {
+    let count = 0;
+    for (const { ids } of this.#file?.copies.values() ?? []) count += ids.size;
+    return count;
+  }
+
+  /** Why it does not start: anything but going on with a file that is there would lose mail in silence. */
+  whyNotStarted(): string {
+    if (this.#file?.isSound === false) return 'its file is damaged';
+    return this.filedCount > this.limit ? 'its file is too large' : '';
+  }
+
+  /** Something of each copy is missing: none of it is to be believed. */
+  damageFile(): void {
+    if (this.#file === undefined) return;
+    for (const { ids } of this.#file.copies.values()) for (const id of [...ids].slice(-2)) ids.delete(id);
+    this.#file = { ...this.#file, isSound: false };
+  }
+
+  /** A person moves the file away: the next start is a new boot. */
+  putFileAside(): void {
+    this.#file = undefined;
+  }
+
+  /** The disk is away, for now. */
+  hideFile(): void {
+    this.#lateFile = this.#file;
+    this.#file = undefined;
+  }
+
+  /** The disk is back: there is the file of an older boot, unless the store has written another since. */
+  findFile(): void {
+    this.#file ??= this.#lateFile;
+    this.#lateFile = undefined;
+  }
+
   start(): void {
     this.life += 1;
     this.isUp = true;
     this.isFrozen = false;
     this.copies.clear();
     this.#fences = new Map();
-    if (this.#file === undefined) this.#taken.clear();
+    this.#taken = new Map(this.#file?.taken ?? []);
     const file = this.#file;
     this.#file = undefined;
-    this.#leases = new ProcessLeases(this.#leaseMs, file?.longestMs ?? 0);
+    this.#leases = new ProcessLeases(this.leaseMs, file?.longestMs ?? 0);
     if (file === undefined) {
       this.#boots += 1;
       this.bootId = `b${String(this.#boots)}`;
@@ -126,8 +181,9 @@ export class SimStore {
       const fences = new Map([...this.#fences].map(([partition, fence]) => [partition,
         fence.carried()] as const));
       this.#file = {
-        bootId: this.bootId, copies: new Map(this.copies), fences, longestMs: this.#leases.longestMs,
-          counts: this.#leases.carried(),
+        isSound: true,
+        bootId: this.bootId, copies: new Map(this.copies), fences, taken: this.#taken,
+          longestMs: this.#leases.longestMs, counts: this.#leases.carried(),
       };
     }
     this.isUp = false;
@@ -138,11 +194,15 @@ export class SimStore {
   /** The copy of this very boot is on its way back. */
   holdsIn(partition: string, bootId: string): Copy | undefined {
     if (this.isUp) return this.bootId === bootId ? this.copies.get(partition) : undefined;
-    return this.#file?.bootId === bootId ? this.#file.copies.get(partition) : undefined;
+    return this.#soundFile?.bootId === bootId ? this.#soundFile.copies.get(partition) : undefined;
   }
 
   holds(partition: string): boolean {
-    return this.isUp ? this.copies.has(partition) : this.#file?.copies.has(partition) === true;
+    return this.isUp ? this.copies.has(partition) : this.#soundFile?.copies.has(partition) === true;
+  }
+
+  get #soundFile(): StoreFile | undefined {
+    return this.#file?.isSound === true ? this.#file : undefined;
   }
 
   heartbeat(process: string, fencesProcessed: number): HeartbeatAnswer {
@@ -204,6 +264,7 @@ export class SimStore {
     const copy = new Copy(term);
     copy.at = snapshot.at;
     copy.ids = new Set(snapshot.ids);
+    copy.held = new Set(snapshot.held);
     copy.ring = snapshot.ring.slice(-this.#ringLength);
     copy.isComplete = true;
     this.copies.set(partition, copy);
@@ -223,8 +284,7 @@ export class SimStore {
     }
     if (change.number !== copy.at.number + 1 || digestAfter(copy.at.digestA, change.kind,
       change.id) !== change.digest) return 'gap';
-    if (change.kind === 'store') copy.ids.add(change.id);
-    else copy.ids.delete(change.id);
+    copy.apply(change);
     copy.at = { number: change.number, term, digestA: change.digest, digestB: 0 };
     copy.lastTerm = term;
     copy.foundedBy = undefined;
@@ -237,7 +297,7 @@ export class SimStore {
   read(partition: string, term: Term): Snapshot | undefined {
     const copy = this.copies.get(partition);
     if (copy === undefined || !copy.isComplete || !this.#fence(partition).admits(term)) return undefined;
-    return { at: copy.at, ids: [...copy.ids], ring: [...copy.ring] };
+    return { at: copy.at, ids: [...copy.ids], held: [...copy.held], ring: [...copy.ring] };
   }
 
   /**
@@ -273,7 +333,8 @@ export class SimStore {
 
   /** Of the newest record that it was told, in memory or in its file. */
   toldEpoch(partition: string): number {
-    const told = this.isUp ? this.#fences.get(partition)?.told : this.#file?.fences.get(partition)?.told;
+    const told = this.isUp ? this.#fences.get(partition)?.told
+      : this.#soundFile?.fences.get(partition)?.told;
     return told?.epoch ?? 0;
   }
 

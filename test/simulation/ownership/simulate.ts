@@ -19,6 +19,9 @@ const CALM_MS = 45_000;
 const PROBE_MS = 15_000;
 /** When a person would look at what waits for one. */
 const PERSON_MS = 20_000;
+const STORES_MAX = 8;
+/** When one is taken out, there is another for each copy. */
+const STORES_LEFT = 3;
 
 export interface OwnershipResult {
   readonly seed: number;
@@ -33,10 +36,12 @@ export interface OwnershipResult {
 
 export interface SimulateOptions {
   readonly onTrace?: (atMs: number, text: string) => void;
+  /** False: without what seeds draw apart (plan.ts). */
+  readonly extras?: boolean;
 }
 
 export function simulateOwnership(seed: number, options: SimulateOptions = {}): OwnershipResult {
-  const plan = ownershipPlanOf(seed);
+  const plan = ownershipPlanOf(seed, options.extras ?? true);
   const world = new World(plan);
   world.onTrace = options.onTrace;
   const run = new Run(world, plan);
@@ -113,6 +118,10 @@ class Run {
         world.stores.filter(() => random.below(2) === 0)); break;
       case 'kill-source': this.#killSource(); break;
       case 'lose-all': if (random.below(4) === 0) this.#loseAll(); break;
+      case 'config': this.#configure(store, process); break;
+      case 'damaged-file': this.#damagedFile(store); break;
+      case 'late-file': this.#lateFile(store); break;
+      case 'large-file': this.#largeFile(store); break;
       case 'stop-store': this.#stopStore(store); break;
       case 'freeze-process': if (process !== undefined) this.#freeze(process); break;
       case 'freeze-store': this.#freezeStore(store); break;
@@ -209,6 +218,78 @@ class Run {
     if (!store.isUp || store.isFrozen) return;
     world.endStore(store, true);
     this.#healIn(this.#random.below(6000), () => { world.startStore(store); });
+  }
+
+  /** Who starts from now on has it: of the rest some are never started again. */
+  #configure(store: SimStore, process: SimProcess | undefined): void {
+    const world = this.#world;
+    const { replicas, minReplicas } = world.options;
+    switch (this.#random.below(6)) {
+      case 0: world.options = { ...world.options, replicas: replicas === 2 ? 3 : 2 }; break;
+      case 1: world.options = { ...world.options, minReplicas: minReplicas === 1 ? 2 : 1 }; break;
+      case 2: if (world.stores.length < STORES_MAX) world.addStore(this.#random.next()); return;
+      case 3: this.#takeOut(store); return;
+      case 4: store.leaseMs = Math.min(this.#plan.leaseMs, this.#random.pick([1200, 2000, 3000])); this.#stopStore(store); return;
+    }
+    world.count('configured');
+    if (process !== undefined) this.#kill([process], []);
+  }
+
+  /** Its copies move away, then it is ended for good, once nothing names it any more. */
+  #takeOut(store: SimStore): void {
+    const world = this.#world;
+    this.#relocate(store);
+    world.events.after(5000, () => {
+      const isNamed = world.partitions.some(({ partition }) => {
+        const truth = world.custody.truth(partition);
+        return [...truth?.members ?? [], ...truth?.gaveUp ?? []].some(({ storeId }) => storeId === store.storeId);
+      });
+      if (isNamed || world.isCalm || !store.isUp || store.isFrozen || world.stores.length <= STORES_LEFT
+        || !world.stores.includes(store) || !world.mayLose([store.storeId])) return;
+      world.count('store taken out');
+      world.takeOutStore(store);
+    });
+  }
+
+  /** The store refuses, and says so, until a person moves the file away: it is empty then. */
+  #damagedFile(store: SimStore): void {
+    const world = this.#world;
+    if (!store.isUp || store.isFrozen || !world.mayLose([store.storeId])) return;
+    world.endStoreWithout(store, () => { store.damageFile(); });
+    this.#healIn(this.#random.below(2000), () => { world.startStore(store); });
+    this.#healIn(2000 + this.#random.below(6000), () => {
+      if (store.isUp || store.whyNotStarted() === '') return;
+      store.putFileAside();
+      world.startStore(store);
+    });
+  }
+
+  /** It begins as a new boot, empty; then the disk is back, and with it the file of the boot before. */
+  #lateFile(store: SimStore): void {
+    const world = this.#world;
+    if (!store.isUp || store.isFrozen || !world.mayLose([store.storeId])) return;
+    world.endStoreWithout(store, () => { store.hideFile(); });
+    this.#healIn(this.#random.below(1000), () => { world.startStore(store); });
+    this.#healIn(1000 + this.#random.below(9000), () => {
+      if (store.isUp && !world.mayLose([store.storeId])) return;
+      if (store.isUp) world.endStore(store, false);
+      store.findFile();
+      world.count('file found late');
+      world.startStore(store);
+    });
+  }
+
+  /** Nothing of it is lost: it refuses until its limit is as before. */
+  #largeFile(store: SimStore): void {
+    const world = this.#world;
+    if (!store.isUp || store.isFrozen) return;
+    world.endStore(store, true);
+    store.limit = Math.max(0, store.filedCount - 1);
+    this.#healIn(this.#random.below(2000), () => { world.startStore(store); });
+    this.#healIn(2000 + this.#random.below(6000), () => {
+      store.limit = Infinity;
+      world.startStore(store);
+    });
   }
 
   #freeze(process: SimProcess): void {
@@ -340,6 +421,8 @@ class Run {
     world.count('register restored');
     world.register.restore(isEmpty);
     for (const { partition } of world.partitions) {
+      // What operators decided since the backup is forgotten with it.
+      world.custody.queuesReleased(partition);
       if (world.copiesOf(partition).length === 0) world.custody.forget(partition);
     }
     return true;
@@ -626,6 +709,7 @@ class Run {
       if (due.length > 0) throw new PropertyBroken(`drains: ${String(due.length)} messages wait; ${world.describe(partition)}`);
       const truth = world.custody.truth(partition);
       if (truth === undefined) continue;
+      this.#checkNothingWaits(partition);
       if (!world.isHeld(partition)) throw new PropertyBroken(`drains: nobody holds ${world.describe(partition)}`);
       const living = world.stores.filter((store) => store.isUp).length;
       for (const { storeId, bootId } of truth.members) {
@@ -636,8 +720,17 @@ class Run {
       }
       const copies = truth.members.filter(({ storeId, bootId }) => world.stores.some((store) => store.isUp
         && store.storeId === storeId && store.bootId === bootId));
-      if (copies.length < Math.min(this.#plan.replicas,
+      if (copies.length < Math.min(this.#holderOf(partition)?.options.replicas ?? 1,
         living)) throw new PropertyBroken(`drains: not doubled again: ${world.describe(partition)}`);
+    }
+  }
+
+  /** Nor what an order, or its time, was to end: it was ended, or delivered after all. */
+  #checkNothingWaits(partition: string): void {
+    for (const part of this.#world.partsOf(partition)) {
+      if (part.holder.set === undefined || part.entries.size === 0) continue;
+      const entries = [...part.entries.values()].map(({ id, state, number, hasBody }) => `${String(id)} ${state} ${String(number)}${hasBody ? "" : " no body"}`).join();
+      throw new PropertyBroken(`drains: entries stay: ${entries} (acked ${String(part.holder.set.ackedByAllNumber)}, committed ${String(part.holder.set.committedNumber)}); ${this.#world.describe(partition)}`);
     }
   }
 
@@ -645,8 +738,8 @@ class Run {
     const world = this.#world;
     const probes: number[] = [];
     for (const { partition, gatewayId } of world.partitions) {
-      if (!world.processes.some((process) => process.self.gatewayId === gatewayId)) continue;
-      if (world.stores.filter((store) => store.isUp).length < this.#plan.minReplicas) continue;
+      const owner = world.processes.find((process) => process.self.gatewayId === gatewayId);
+      if (owner === undefined || world.stores.filter((store) => store.isUp).length < owner.options.minReplicas) continue;
       const id = world.offer(partition, gatewayId);
       if (id === undefined) probes.push(-1);
       else probes.push(id);

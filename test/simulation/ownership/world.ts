@@ -13,6 +13,7 @@ import { Custody } from './custody.js';
 import { Events } from './events.js';
 import type { OwnershipPlan } from './plan.js';
 import type { Conn, Part } from './sim-process.js';
+import { MailOrders } from './mail-orders.js';
 import { SimProcess } from './sim-process.js';
 import { SimRegister } from './sim-register.js';
 import { SimStore } from './sim-store.js';
@@ -53,7 +54,8 @@ export class World {
   readonly stores: SimStore[] = [];
   readonly gateways: Gateway[] = [];
   readonly partitions: { readonly partition: string; readonly gatewayId: string }[] = [];
-  readonly options;
+  /** As configured now: each process has what stood there when it started. */
+  options;
   readonly ringLength: number;
   readonly rare = new Map<string, number>();
   readMs = 200;
@@ -71,6 +73,7 @@ export class World {
   #connCount = 0;
   readonly #connOrder = new WeakMap<Conn, number>();
   #nextId = 1;
+  #storeCount = 0;
 
   constructor(plan: OwnershipPlan) {
     this.plan = plan;
@@ -88,13 +91,7 @@ export class World {
     this.readMs = plan.readMs;
     this.options = { ...OPTIONS, replicas: plan.replicas, minReplicas: plan.minReplicas,
       longestLeaseMs: plan.leaseMs * 1.05 + 200 };
-    for (let i = 1; i <= plan.stores; i++) {
-      const rate = 0.996 + this.random.next() * 0.008;
-      const store = new SimStore(`s${String(i)}`, plan.leaseMs, plan.ringLength,
-        () => this.events.nowMs * rate);
-      store.start();
-      this.stores.push(store);
-    }
+    for (let i = 1; i <= plan.stores; i++) this.addStore(this.random.next());
     for (let i = 1; i <= plan.gateways; i++) {
       const gatewayId = `g${String(i)}`;
       this.gateways.push({ gatewayId, incarnation: 0, processes: [] });
@@ -104,6 +101,7 @@ export class World {
     for (const gateway of this.gateways) this.startProcess(gateway, true);
     this.#load();
     this.#handBacks();
+    if (plan.hasOrders) new MailOrders(this);
   }
 
   /** News of the register reach who can, sometimes. */
@@ -253,10 +251,7 @@ export class World {
 
   endStore(store: SimStore, writesFile: boolean): void {
     this.trace(`${writesFile ? 'STOP' : 'KILL'} ${store.storeId}/${store.bootId}`);
-    for (const { partition } of this.partitions) {
-      const gaveUp = this.custody.truth(partition)?.gaveUp ?? [];
-      if (!writesFile && isMemberOf(gaveUp, store.storeId, store.bootId)) this.custody.loseAway(partition);
-    }
+    if (!writesFile) this.#loseGivenUp(store);
     store.end(writesFile);
     for (const process of this.processes) {
       const link = process.links.get(store.storeId);
@@ -268,8 +263,47 @@ export class World {
     this.touch();
   }
 
+  /** What it has comes back no more. */
+  #loseGivenUp(store: SimStore): void {
+    for (const { partition } of this.partitions) {
+      const gaveUp = this.custody.truth(partition)?.gaveUp ?? [];
+      if (isMemberOf(gaveUp, store.storeId, store.bootId)) this.custody.loseAway(partition);
+    }
+  }
+
+  /** It stops with a file that is good for nothing, or is not there when it starts. */
+  endStoreWithout(store: SimStore, spoil: () => void): void {
+    this.#loseGivenUp(store);
+    this.endStore(store, true);
+    spoil();
+  }
+
+  /** All that run hear of it by the register. */
+  addStore(drift: number): void {
+    const rate = 0.996 + drift * 0.008;
+    this.#storeCount += 1;
+    const store = new SimStore(`s${String(this.#storeCount)}`, this.plan.leaseMs, this.plan.ringLength,
+      () => this.events.nowMs * rate);
+    store.start();
+    this.stores.push(store);
+    for (const process of this.processes) process.addLink(store);
+  }
+
+  /** It was drained, and is gone for good: nobody asks it any more. */
+  takeOutStore(store: SimStore): void {
+    this.endStore(store, false);
+    this.stores.splice(this.stores.indexOf(store), 1);
+    for (const process of this.processes) process.receive(() => { process.dropLink(store); });
+  }
+
   startStore(store: SimStore): void {
-    if (store.isUp) return;
+    if (store.isUp || !this.stores.includes(store)) return;
+    const why = store.whyNotStarted();
+    if (why !== '') {
+      this.trace(`${store.storeId} does not start: ${why}`);
+      this.count(why);
+      return;
+    }
     store.start();
     this.trace(`START ${store.storeId}/${store.bootId}`);
     this.touch();
@@ -294,7 +328,7 @@ export class World {
     const part = process?.parts.get(partition);
     if (part === undefined) return undefined;
     const id = this.#nextId;
-    this.custody.offered(partition, id);
+    this.custody.offered(partition, id, this.queueOf(id));
     if (!part.accept(id)) {
       this.custody.refusedAtOnce(id);
       return undefined;
@@ -306,6 +340,11 @@ export class World {
         && part.entries.get(id) === entry) part.refuse(entry); });
     }
     return id;
+  }
+
+  /** Scattered, so that neighbours lie in different ones. */
+  queueOf(id: number): number {
+    return (Math.imul(id, 0x9e3779b1) >>> 8) % this.plan.queues;
   }
 
   #handBacks(): void {
@@ -333,8 +372,8 @@ export class World {
     this.custody.dot(process.key, partition, id);
   }
 
-  said250(partition: string, id: number, term: Term): void {
-    this.custody.said250(partition, id, term);
+  said250(partition: string, id: number, term: Term, minReplicas: number): void {
+    this.custody.said250(partition, id, term, minReplicas);
   }
 
   said4xx(id: number): void {

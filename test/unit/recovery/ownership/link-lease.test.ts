@@ -31,6 +31,19 @@ test('another boot begins anew, with its own count of fences', () => {
   assert.equal(lease.fencesProcessedIn('b2'), 0);
 });
 
+test('what was processed of a boot that comes back is known: its store tells it no more', () => {
+  const lease = new LinkLease(DRIFT);
+  lease.onFencesProcessed('b1', 5);
+  lease.onAnswer('b2', 1000, 10_000, 1);
+  assert.equal(lease.fencesProcessedIn('b1'), 5);
+  lease.onAnswer('b1', 2000, 10_000, 5);
+  assert.equal(lease.endsMs, 11_700);
+  lease.onAnswer('b1', 3000, 10_000, 6);
+  assert.equal(lease.endsMs, 11_700, 'what was fenced since is to be heard of');
+  for (let boot = 2; boot < 20; boot++) lease.onFencesProcessed(`b${String(boot)}`, boot);
+  assert.deepEqual(['b1', 'b12', 'b18'].map((boot) => lease.fencesProcessedIn(boot)), [0, 12, 18]);
+});
+
 test('what was processed of one boot is not said to another: it would take it for its own fences', () => {
   const lease = new LinkLease(DRIFT);
   lease.onFencesProcessed('b1', 5);

@@ -197,6 +197,20 @@ describe('set of a partition', () => {
     assert.equal(stage.set.committedNumber, 2);
   });
 
+  test('a boot that passed for gone, and is back with what it had, counts again', () => {
+    const stage = new Stage({}, 'a', 'b');
+    for (const storeId of ['a', 'b']) stage.ack(storeId, 4);
+    stage.set.onLinkUp('b', 'b2', 0);
+    stage.ack('a', 5);
+    stage.set.onLinkDown('b', 0);
+    stage.set.onLinkUp('b', 'b1', 0);
+    assert.equal(stage.set.mayCommit, false, 'nobody has looked at what it has');
+    stage.set.onAligned(stage.row('b'), { number: 4, term: TERM, digestA: 1, digestB: 2 }, 0);
+    assert.deepEqual([stage.set.mayCommit, stage.set.ackedByAllNumber], [true, 4]);
+    stage.ack('b', 5);
+    assert.deepEqual([stage.set.committedNumber, stage.target(0)], [5, 'ab']);
+  });
+
   test('a store that comes back in its boot with less than it acknowledged is not counted as having it', () => {
     const stage = new Stage({}, 'a', 'b');
     for (const storeId of ['a', 'b']) stage.ack(storeId, 9);
