@@ -137,6 +137,7 @@ export class OrderRun {
   #whyNotLeft = '';
   /** Why it may stand in the register though it was taken back; '' when it does not. */
   #whyStanding = '';
+  #isGone = false;
   #said = '';
   #graceSeconds = 0;
   /** When its grace ends, once it has gone on. */
@@ -458,7 +459,7 @@ export class OrderRun {
 
   /** By any gateway that answers. By none: what is told at the end says that it is still there. */
   async #withdraw(order: Order): Promise<void> {
-    if (this.#graceEndMs === undefined) return;
+    if (this.#graceEndMs === undefined || this.#isGone) return;
     for (const { client } of this.#group.answering('gateway')) {
       try {
         await client.withdrawOrder(this.#id, order);
@@ -473,6 +474,7 @@ export class OrderRun {
   }
 
   #noteGone(): void {
+    this.#isGone = true;
     this.#left = undefined;
     this.#whyStanding = '';
   }
@@ -608,8 +610,8 @@ function leftText(left: LeftOrderAnswer): string {
     return `nothing is left to be done: all mail is at gateways that have heard${met}`;
   }
   if (left.in_grace === true) {
-    return `NOTHING WAS DONE to mail of ${counted(partitions.length, 'partition')}, of a gateway that ended in `
-      + `the grace: it is kept back as ${order} until ${timeText(until)}, and goes on then: give the order again`;
+    return `NOTHING WAS DONE to mail of ${counted(partitions.length, 'partition')}, whose gateway ended in `
+      + `the grace: it is kept back as ${order} until ${timeText(until)}, and goes on then: give it again`;
   }
   const whose = holders.length === 0 ? '' : ` for ${holders.join(', ')}`;
   const what = `mail of ${counted(partitions.length, 'partition')}`;

@@ -140,6 +140,37 @@ describe('an order whose gateway dies in its grace', () => {
   });
 });
 
+test('an order whose only gateway ends in its grace says that nothing was done, and its mail goes on when that is over', () => {
+  const { group, flood } = flooded(10, ['gw-1'], { gateways: ['gw-1'] });
+  gone(group, 'gw-1', 'delete', OF_FLOODER, 20_000);
+  group.run(1000);
+  group.gateway('gw-1').kill();
+  open(group);
+  group.gateway('gw-1').start();
+  group.until(() => group.served('gw-1', 'gw-1').length === 4, 'its mail is back', 60_000);
+  group.run(5000);
+  const { orders } = coreAt(group, 'gw-1');
+  assert.deepEqual(orders.allLeft().map(({ order, in_grace: isInGrace, done }) => [order, isInGrace, done]), [[ID, true, 0]]);
+  assert.deepEqual(orders.inForce().map(({ phase }) => phase), ['kept']);
+  assert.equal(arrived(flood), 0);
+  group.until(() => arrived(flood) === 10, 'all of it', 60_000);
+});
+
+test('an order names no partition again that its gateway has no more', () => {
+  const { group } = flooded(5, ['gw-1', 'gw-2']);
+  group.gateway('gw-1').kill();
+  group.until(() => group.served('gw-2', 'gw-1').filter(({ isRecovering }) => !isRecovering).length === 4, 'the takeover', 120_000);
+  for (const { id } of group.stores) group.network.holdAnswers('gw-2', id, true);
+  const told = gone(group, 'gw-2', 'hold');
+  group.until(() => told().done === 10, 'it is held');
+  for (const partition of group.served('gw-2', 'gw-1')) partition.isLeaving = true;
+  group.until(() => key(group)?.underWay?.length === 8, 'the key');
+  group.gateway('gw-2').register?.bridge.changeLeftOrder(ID, () => undefined, () => undefined);
+  group.until(() => key(group) === undefined, 'another has done it');
+  group.until(() => key(group) !== undefined, 'it is named again', 5000);
+  assert.deepEqual(key(group)?.underWay, names('gw-2'));
+});
+
 describe('the key of an order', () => {
   test('names the partitions of all gateways that pass, each until it is through, and is gone then', () => {
     const { group } = flooded(20, ['gw-1', 'gw-2']);

@@ -199,7 +199,8 @@ export class OrderKey {
     const order = withNames(given, others, underWay);
     if (order === undefined) return { order: known, why: '' };
     const isBeyond = known === undefined && register.leftOrders().size >= LEFT_ORDERS_MAX;
-    const why = isBeyond ? `${String(LEFT_ORDERS_MAX)} orders stand in the register already` : whyNoRoom(order);
+    const whyBeyond = `${String(LEFT_ORDERS_MAX)} orders stand in the register already`;
+    const why = isBeyond ? whyBeyond : whyNoRoom(order);
     if (why === '') return { order, why };
     // The grace of the others is over all the same.
     return { order: known === undefined ? undefined : given, why };

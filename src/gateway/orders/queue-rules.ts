@@ -128,7 +128,9 @@ export class QueueRules {
   /** What it means of the mail of a queue, or of that to one address or domain; `some`: it says more. */
   shareOf(rule: QueueRule, queue: SomeQueue & Pick<MailQueue, 'name'>, to = ''): 'all' | 'some' | 'none' {
     const { selector, verb, not_before_ms: notBeforeMs = Infinity } = rule;
-    if (selector !== undefined && refusedBy(rule) === 'recipient') return this.#shareOfRefusal(selector, to);
+    if (selector !== undefined && verb === 'refuse' && refusedBy(rule) === 'recipient') {
+      return this.#shareOfRefusal(selector, to);
+    }
     if (selector === undefined || !isStandingVerb(verb)) {
       return this.#concerns(rule, queue) ? 'all' : 'none';
     }

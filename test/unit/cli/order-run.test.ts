@@ -106,6 +106,7 @@ class PlayedGateway {
       }),
       withdrawOrder: (order) => {
         if (this.isSilent) return this.#silent();
+        if (this.isRegisterAway) return Promise.reject(new NoAnswer('http://127.0.0.1:1', 'the register is away', 503));
         this.withdrawn.push(order);
         return Promise.resolve({ order });
       },
@@ -205,7 +206,7 @@ test('a hold that stands does so before it is carried out, what ends mail when n
     for (const one of left.gateways) one.isRegisterAway = true;
     left.stop();
   };
-  assert.equal(await left.run(), 1);
+  assert.equal(await left.run(), NOT_ALL_KNOW);
   assert.ok(left.printed.some((line) => line.includes('gw-1-1-9 STILL STANDS, cancel it by twinpost rules cancel: ')), left.printed.join('\n'));
 });
 
@@ -490,3 +491,16 @@ test('that no message is meant is not said of mail that nobody could look at', a
       : '! twinpost: nothing was done: no message is meant']);
   }
 });
+
+for (const isAway of [false, true]) {
+  test(`Ctrl-C takes back what stands in the register of an order that acts${isAway ? ', and says that it may stand there' : ', though none was left there for others'}`, async () => {
+    const { gateways: [first, second], printed, run, stop } = played(false, 'delete', undefined, undefined, 0);
+    for (const one of [first, second]) one.isRegisterAway = isAway;
+    first.onAsked = () => {
+      if (first.phase === 'acting') stop();
+    };
+    assert.equal(await run(), isAway ? NOT_ALL_KNOW : 1);
+    assert.deepEqual([...first.withdrawn, ...second.withdrawn], isAway ? [] : [first.given]);
+    assert.equal(printed.some((line) => line.includes(`${first.given} MAY STAND in the register`)), isAway);
+  });
+}

@@ -164,6 +164,14 @@ describe('a rule', () => {
     const [first] = kit.rules.all();
     assert.ok(first !== undefined);
     assert.deepEqual(['x@gone.example', 'gone.example', 'x@a.example', ''].map((to) => kit.rules.shareOf(first.rule, { name: 'out', ...out }, to)), ['all', 'all', 'none', 'none']);
+    const [, second] = kit.rules.all();
+    assert.ok(second !== undefined);
+    assert.deepEqual(['a.example', 'b.example', 'list-7@a.example'].map((to) => kit.rules.shareOf(second.rule, { name: 'out', ...out }, to)), ['some', 'none', 'all']);
+    kit.tell(chosen('refuse', { recipient: 'ann@a.example' }));
+    const [third] = kit.rules.all();
+    assert.ok(third !== undefined);
+    assert.deepEqual(['a.example', 'b.example'].map((to) => kit.rules.shareOf(third.rule, { name: 'out', ...out }, to)), ['some', 'none']);
+    assert.equal(kit.rules.refusesTo('postmaster', ''), false);
   });
 
   test('refuses a sender however he writes his domain, also by the text that he wrote', () => {
