@@ -191,7 +191,7 @@ export class PartitionSet {
     this.#lookBack(row, at.number);
     const lastNumber = this.#ports.lastNumber();
     if (!row.isDiverged && this.#ports.isInHistory(at)) {
-      this.#noteBack(row);
+      this.#noteBack();
       this.#creditAligned(row, at.number);
       if (at.number === lastNumber) this.#becomeLevel(row, nowMs);
       else this.#startTail(row, at.number, lastNumber, nowMs);
@@ -204,13 +204,11 @@ export class PartitionSet {
   }
 
   /**
-   * Its store had begun without its file, in another boot, and has found it since: the copy is there after
-   * all. Passed for gone, it would hold every commit up as long as the record names it.
+   * One whose store had begun without its file, in another boot, and has found it since, has its copy after
+   * all: passed for gone, it would hold every commit up as long as the record names it.
    */
-  #noteBack(row: PartitionMember): void {
-    if (!row.isGone) return;
-    row.isGone = false;
-    this.#hasGone = this.#counted.some((each) => each.isGone);
+  #noteBack(): void {
+    if (this.#hasGone) this.#hasGone = this.#counted.some((each) => each.isGone);
   }
 
   /**
@@ -233,7 +231,10 @@ export class PartitionSet {
     this.#leavers = this.#leavers.filter((leaver) => leaver.storeId !== storeId || leaver.bootId === bootId);
     for (const leaver of this.#leavers) leaver.sentMs = -Infinity;
     const row = this.rowOf(storeId, bootId);
-    if (row === undefined || row.state !== MemberState.NG || !this.#isHistoryKnown) return;
+    if (row === undefined) return;
+    // Its store has found its file: the copy may be there after all, and is not put out for gone (8).
+    row.isGone = false;
+    if (row.state !== MemberState.NG || !this.#isHistoryKnown) return;
     row.toldEpoch = 0;
     this.#align(row, nowMs);
   }

@@ -66,6 +66,8 @@ export class Custody {
   readonly #orders = new Set<string>();
   /** Terms whose change was sent while a member could be reached, as far as its sender knew. */
   readonly #sentWithCopy = new Set<string>();
+  /** By partition and epoch members whose store was in another boot when the change that puts them out was sent. */
+  readonly #sentWithout = new Set<string>();
   /** Partitions whose last copy was the memory of a process that was deposed. */
   readonly deposedAlone = new Set<string>();
   #order = 0;
@@ -92,7 +94,7 @@ export class Custody {
     this.#stood.add(termKey(partition, record.term));
     const known = this.#truth.get(partition);
     const isNext = known === undefined || isAfter(record, known);
-    if (known !== undefined && isNext && record.members.length === 0) this.#checkLastMember(partition, known);
+    if (known !== undefined && isNext && record.members.length === 0) this.#checkLastMember(partition, known, record);
     if (known?.members.length === 0 && isNext && !isSameTerm(known.term, record.term)) {
       this.#memoryIsGivenUp(partition, known, record);
     }
@@ -116,9 +118,13 @@ export class Custody {
     return foundedBy !== undefined && !this.#stood.has(termKey(partition, foundedBy));
   }
 
-  /** The last member leaves only when its copy is surely gone (8). */
-  #checkLastMember(partition: string, before: PartitionRecord): void {
+  /**
+   * The last member leaves only when its copy is surely gone (8): one whose store ran without it when the change
+   * was sent was, as far as its sender could know, though its file may have been found since.
+   */
+  #checkLastMember(partition: string, before: PartitionRecord, { epoch }: PartitionRecord): void {
     for (const { storeId, bootId } of before.members) {
+      if (this.#sentWithout.has(`${partition} ${String(epoch)} ${storeId}/${bootId}`)) continue;
       const store = this.#world.stores.find((each) => each.storeId === storeId);
       if (store?.holdsIn(partition,
         bootId)?.isComplete === true) throw new PropertyBroken(`last member: ${storeId}/${bootId} left ${partition}, though its copy lives`);
@@ -175,6 +181,13 @@ export class Custody {
    * gone, or the latter for two in step (14): as far as the holder knew when it sent the change.
    */
   changeSent(process: string, partition: string, holder: PartitionHolder, after: PartitionRecord): void {
+    for (const { storeId, bootId } of after.members.length > 0 ? [] : this.truth(partition)?.members ?? []) {
+      const store = this.#world.stores.find((each) => each.storeId === storeId);
+      const row = holder.set?.rows.find((each) => each.storeId === storeId && each.bootId === bootId);
+      // Its sender has not heard yet that its file was found.
+      const isUnheard = row?.isGone === true && store?.hasBegunSince(bootId) === true;
+      if (store?.bootId !== bootId || isUnheard) this.#sentWithout.add(`${partition} ${String(after.epoch)} ${storeId}/${bootId}`);
+    }
     const { set } = holder;
     if (set === undefined || !set.isPartial || !isSameTerm(holder.term, after.term)) return;
     const inStep = set.rows.filter((row) => row.isInStep && isMemberOf(after.members, row.storeId, row.bootId)).length;

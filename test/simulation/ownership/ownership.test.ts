@@ -46,6 +46,7 @@ const FOUND: readonly (readonly [string, number])[] = [
 /** Likewise, with what seeds draw apart. */
 const FOUND_SINCE: readonly (readonly [string, number])[] = [
   ['a boot that passed for gone, and is back with its file, holds no commit up', 470000043],
+  ['a boot that is back is not put out for gone, being the last', 481000097],
   ['of a boot that is back it is known which fences were processed there', 470011087],
 ];
 const MUTANTS_A_RUN = 3;

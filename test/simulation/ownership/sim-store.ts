@@ -140,6 +140,11 @@ export class SimStore {
     this.#file = undefined;
   }
 
+  /** In another boot, which came later. */
+  hasBegunSince(bootId: string): boolean {
+    return Number(bootId.slice(1)) < this.#boots;
+  }
+
   /** The disk is away, for now. */
   hideFile(): void {
     this.#lateFile = this.#file;
