@@ -21,6 +21,7 @@ import { openRegister } from '../register/running/open-register.js';
 import type { OpenedRegister, RegisterChoice } from '../register/running/open-register.js';
 import { soon } from '../register/running/running-client.js';
 import { Ordinals } from './ordinals.js';
+import { groupTold } from './ownership/orphans.js';
 import { RegisterBridge } from './ownership/register-bridge.js';
 import { ProcessLock } from './process-lock.js';
 
@@ -36,6 +37,7 @@ export interface ProcessIdentityOptions {
   readonly id: string;
   readonly host: string;
   readonly group: readonly string[] | undefined;
+  readonly rescue: boolean;
   readonly stateDir: string | undefined;
   readonly register: RegisterChoice;
   readonly admin: { readonly host: string; readonly port: number };
@@ -170,13 +172,14 @@ async function draw(
 }
 
 async function takeKey(
-  { id, host, group, admin }: ProcessIdentityOptions, incarnation: IncarnationRecord,
+  options: ProcessIdentityOptions, incarnation: IncarnationRecord,
   { register }: OpenedRegister, lock: ProcessLock | undefined, { log, onTaken }: ProcessIdentityPorts,
 ): Promise<RegisterBridge> {
   const clock = new SystemClock();
+  const { id, host, admin } = options;
   const address = admin.port === 0 ? undefined : reachableAddress(admin.host, admin.port);
   const addresses = address === undefined ? [] : [address];
-  const record = { ...incarnation, host, addresses, group: group ?? [] };
+  const record = { ...incarnation, host, addresses, group: groupTold(id, options) };
   let isReady = false;
   return new Promise((resolve, reject) => {
     const bridge = new RegisterBridge({ gatewayId: id, record }, {

@@ -10,6 +10,7 @@ import { GatewayCore } from '../../src/gateway/core.js';
 import type { CoreOptions } from '../../src/gateway/core-options.js';
 import type { KeptRules, LocalRulesFile } from '../../src/gateway/orders/local-rules.js';
 import { LINK_MARGINS } from '../../src/gateway/mirror/link/link-options.js';
+import { groupTold } from '../../src/gateway/ownership/orphans.js';
 import { StoreLink } from '../../src/gateway/mirror/link/store-link.js';
 import type { MailEvents } from '../../src/gateway/queue/mail-events.js';
 import type { ReportInput, ReportSigner } from '../../src/gateway/queue/report-writer.js';
@@ -143,7 +144,7 @@ export class GatewayNode {
     const life: Life = {
       alive: true, incarnation, core: undefined, links: [], learn: () => undefined,
       register: ports.register.start({
-        gatewayId: options.id, incarnation, ordinal, host: options.host ?? options.id, group: options.core.group ?? [], time: ports.scheduler,
+        gatewayId: options.id, incarnation, ordinal, host: options.host ?? options.id, group: groupTold(options.id, options.core), time: ports.scheduler,
         isProvenDead: (other) => options.isUnproven !== true && this.ended.has(other),
         onHeld: () => { if (life.alive) this.begin(life, ordinal); },
         onTaken: () => { this.onFenced(life); },

@@ -111,13 +111,22 @@ describe('a group that no configuration names', () => {
 
   test('is that of all for others, too: whom they do not name is no orphan while it lives', () => {
     const group = started(['gw-1', 'gw-2', 'gw-3'], {
-      ...OPTIONS, noGroup: ['gw-3'], groupOf: { 'gw-1': ['gw-1'], 'gw-2': ['gw-2'] }, orphanGraceMs: 1000, noRescue: ['gw-3'],
+      ...OPTIONS, noGroup: ['gw-3'], groupOf: { 'gw-1': ['gw-1'], 'gw-2': ['gw-2'] }, orphanGraceMs: 1000,
     });
     kill(group, 'gw-1');
     group.run(20_000);
-    assert.deepEqual(orphansAt(group, 'gw-2'), []);
+    assert.deepEqual([orphansAt(group, 'gw-2'), group.served('gw-3', 'gw-1').length], [[], 4]);
     kill(group, 'gw-3');
     group.until(() => orphansAt(group, 'gw-2').includes('gw-1'), 'nobody says any more that gw-1 is of its group');
+  });
+
+  test('is no other gateway for who does not rescue: whom nobody names is an orphan, and its mail is delivered', () => {
+    const group = started(['gw-1', 'gw-2', 'gw-3'], {
+      ...OPTIONS, noGroup: ['gw-3'], groupOf: { 'gw-1': ['gw-1'], 'gw-2': ['gw-2'] }, orphanGraceMs: 1000, noRescue: ['gw-3'],
+    });
+    kill(group, 'gw-1');
+    group.until(() => orphansAt(group, 'gw-2').includes('gw-1') && orphansAt(group, 'gw-3').includes('gw-1'), 'it is an orphan');
+    group.until(() => group.letters.delivered === 60, 'all deliveries', 120_000);
   });
 
   test('is left by who names one: it takes over from nobody else', () => {
@@ -130,9 +139,9 @@ describe('a group that no configuration names', () => {
     judged(group);
   });
 
-  for (const [whose, noGroup] of [['the retired one\'s', ['gw-1']], ['the heir\'s', ['gw-2']]] as const) {
+  for (const [whose, noGroup, noRescue] of [['the retired one\'s', ['gw-1'], ['gw-2']], ['the heir\'s', ['gw-2'], []]] as const) {
     test(`gets what a retired gateway has, if it is ${whose} that is left out`, () => {
-      const group = started(['gw-1', 'gw-2'], { ...OPTIONS, noGroup, groupOf: { 'gw-1': ['gw-1'], 'gw-2': ['gw-2'] }, noRescue: ['gw-2'] });
+      const group = started(['gw-1', 'gw-2'], { ...OPTIONS, noGroup, groupOf: { 'gw-1': ['gw-1'], 'gw-2': ['gw-2'] }, noRescue });
       group.run(10_000);
       retire(group, 'gw-1');
       group.until(() => group.served('gw-1', 'gw-1').length === 0 && group.served('gw-2', 'gw-1').length > 0, 'the hand-over');

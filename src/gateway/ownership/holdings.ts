@@ -201,10 +201,10 @@ export class Holdings {
       onIndexed: (handle) => { ports.recovered.onIndexed(handle); },
       onWhole: (handle) => { this.#onWhole(handle); },
     });
-    const { gatewayId, partitions, group, orphans: { graceMs } } = options;
+    const { gatewayId, partitions, group, rescue, orphans: { graceMs } } = options;
     const { clock, log, register, packer, mirrors } = ports;
     this.#orphans = new Orphans(
-      { gatewayId, partitions, group, graceMs }, { clock, log, register, met: () => this.#met() },
+      { gatewayId, partitions, group, rescue, graceMs }, { clock, log, register, met: () => this.#met() },
     );
     this.#unrecorded = new UnrecordedPartitions({ packer, mirrors, register });
     this.#ended = new EndedPartitions({ packer, mirrors, register });
@@ -533,15 +533,15 @@ export class Holdings {
   }
 
   /**
-   * Our place among those that may rescue the partition, from 1 on: another order for each, so that its mail
-   * spreads. Where a new gateway is not known yet, two may have the same: one of their changes is made.
+   * Our place among those that live and may rescue the partition, from 1 on: another order for each, so that
+   * its mail spreads. Where a new gateway is not known yet, two may have the same: one of their changes is
+   * made.
    */
   #rankFor(name: string): number {
-    const { gatewayId, group = [...this.#ports.register.living().keys()] } = this.#options;
+    const { gatewayId, group } = this.#options;
     const own = rendezvous(gatewayId, name);
-    const before = group.filter(
-      (id) => id !== gatewayId && id !== ownerOf(name) && rendezvous(id, name) < own,
-    );
+    const before = [...this.#ports.register.living().keys()].filter((id) => id !== gatewayId
+      && id !== ownerOf(name) && group?.includes(id) !== false && rendezvous(id, name) < own);
     return before.length + 1;
   }
 

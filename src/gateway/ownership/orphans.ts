@@ -22,6 +22,7 @@ export interface OrphansOptions {
   readonly gatewayId: string;
   readonly partitions: number;
   readonly group: readonly string[] | undefined;
+  readonly rescue: boolean;
   /** A gateway without a key for so long is gone from the configurations, as far as can be told. */
   readonly graceMs: number;
 }
@@ -47,6 +48,13 @@ export interface Orphan {
 const LOOK_MS = 1_000;
 /** Of those of one gateway, in the log. */
 const NAMES_SAID_MAX = 8;
+
+/** What a gateway tells in its key of whom others need not take for gone: none is of all. */
+export function groupTold(
+  id: string, { group, rescue }: Pick<OrphansOptions, 'group' | 'rescue'>,
+): readonly string[] {
+  return group ?? (rescue ? [] : [id]);
+}
 
 export class Orphans {
   readonly #options: OrphansOptions;
@@ -88,14 +96,15 @@ export class Orphans {
 
   /** Gateways with partitions that nobody answers for, and since when. */
   #absent(nowMs: number): ReadonlyMap<string, number> {
-    const { group, gatewayId } = this.#options;
+    const { group, gatewayId, rescue } = this.#options;
     const { register } = this.#ports;
     const living = register.living();
-    if (group === undefined || [...living.values()].some((one) => one.group.length === 0)) {
+    const isOfAll = group === undefined && rescue;
+    if (isOfAll || [...living.values()].some((one) => one.group.length === 0)) {
       this.#absentSinceMs.clear();
       return this.#absentSinceMs;
     }
-    const served = new Set([gatewayId, ...group, ...living.keys()]);
+    const served = new Set([gatewayId, ...group ?? [], ...living.keys()]);
     for (const one of living.values()) for (const id of one.group) served.add(id);
     const seen = new Set<string>();
     for (const { partition } of this.#ports.met()) seen.add(ownerOf(partition));

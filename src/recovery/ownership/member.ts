@@ -78,6 +78,8 @@ export class PartitionMember implements RecordedMember {
   isFenced = false;
   /** Its store has been seen in another boot: this copy is surely gone. */
   isGone = false;
+  /** It passed for gone, and its store is in that boot again: whether the copy is there has to be asked. */
+  isBack = false;
   /** It has to be filled anew: another history than ours, or the ring does not reach back to it. */
   isDiverged = false;
   /** Diverged, it is whole as far as it goes: what it has may be had nowhere else. */

@@ -191,7 +191,7 @@ export class PartitionSet {
     this.#lookBack(row, at.number);
     const lastNumber = this.#ports.lastNumber();
     if (!row.isDiverged && this.#ports.isInHistory(at)) {
-      this.#noteBack();
+      this.#noteBack(row);
       this.#creditAligned(row, at.number);
       if (at.number === lastNumber) this.#becomeLevel(row, nowMs);
       else this.#startTail(row, at.number, lastNumber, nowMs);
@@ -207,7 +207,9 @@ export class PartitionSet {
    * One whose store had begun without its file, in another boot, and has found it since, has its copy after
    * all: passed for gone, it would hold every commit up as long as the record names it.
    */
-  #noteBack(): void {
+  #noteBack(row: PartitionMember): void {
+    row.isGone = false;
+    row.isBack = false;
     if (this.#hasGone) this.#hasGone = this.#counted.some((each) => each.isGone);
   }
 
@@ -225,6 +227,7 @@ export class PartitionSet {
     for (const row of this.#rows) {
       if (row.storeId !== storeId || row.bootId === bootId) continue;
       row.isGone = true;
+      row.isBack = false;
       if (row.isPossible) this.#hasGone = true;
       row.enter(MemberState.NG, nowMs);
     }
@@ -233,7 +236,7 @@ export class PartitionSet {
     const row = this.rowOf(storeId, bootId);
     if (row === undefined) return;
     // Its store has found its file: the copy may be there after all, and is not put out for gone (8).
-    row.isGone = false;
+    row.isBack = row.isGone;
     if (row.state !== MemberState.NG || !this.#isHistoryKnown) return;
     row.toldEpoch = 0;
     this.#align(row, nowMs);
@@ -275,6 +278,7 @@ export class PartitionSet {
   onNoCopy(row: PartitionMember, nowMs: number): void {
     if (row.state === MemberState.ALIGNING && row.isPossible) {
       row.isGone = true;
+      row.isBack = false;
       this.#hasGone = true;
     }
     this.onUnfit(row, 0, nowMs);
@@ -576,7 +580,7 @@ export class PartitionSet {
   /** `inStep`: how many in step the record will have. */
   #mayDrop(row: PartitionMember, inStep: number, nowMs: number): boolean {
     if (row === this.#source) return false;
-    if (row.isGone) return true;
+    if (row.isGone && !row.isBack) return true;
     if (inStep === 0) return false;
     // What it had may be read nowhere but there, if the source dies alone.
     if (row.isDiverged && this.isPartial) return inStep >= 2;

@@ -153,7 +153,7 @@ export const OWNERSHIP_MUTANTS: readonly OwnershipMutant[] = [
   { rule: '8', name: 'a member that has no copy is waited for', heldBy: SET_TEST, file: SET,
     old: 'if (row.state === MemberState.ALIGNING && row.isPossible) {', new: 'if (nowMs < 0) {' },
   { rule: '8', name: 'a boot that is back with what it had passes for gone', heldBy: SET_TEST, file: SET,
-    old: 'this.#noteBack();', new: '' },
+    old: 'this.#noteBack(row);', new: '' },
   { rule: '10', name: 'an older record puts a later copy out', heldBy: FENCE_TEST, file: FENCE,
     old: 'return this.#term.number <= record.epoch;', new: 'return true;' },
   { rule: '11', name: 'a longer member is kept', file: SET,

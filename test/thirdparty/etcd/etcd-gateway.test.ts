@@ -29,7 +29,7 @@ after(async () => {
 
 function begin(id: string, name: string, onTaken: (why: string) => void = (why) => { assert.fail(why); }): Promise<ProcessIdentity> {
   return ProcessIdentity.begin({
-    id, host: `box-${name}`, group: ['gw-1', 'gw-2'], stateDir: join(folder, name), told: 0, admin: { host: '127.0.0.1', port: 8025 },
+    id, host: `box-${name}`, group: ['gw-1', 'gw-2'], rescue: true, stateDir: join(folder, name), told: 0, admin: { host: '127.0.0.1', port: 8025 },
     register: {
       kind: 'etcd', endpoints: cluster.endpoints, cluster: 'mail', user: '', password: '', caFile: undefined, certFile: undefined, keyFile: undefined, operationsMax: 128,
     },

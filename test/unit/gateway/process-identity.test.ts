@@ -27,7 +27,7 @@ function folder(t: Context): string {
 function optionsOf(stateDir: string, more: Partial<ProcessIdentityOptions> = {}): ProcessIdentityOptions {
   const register: RegisterChoice = { kind: 'file', stateDir, isServed: false };
   const admin = { host: '127.0.0.1', port: 8025 };
-  return { id: 'gw-1', host: 'box-1', group: ['gw-1'], stateDir, register, admin, told: 0, ...more };
+  return { id: 'gw-1', host: 'box-1', group: ['gw-1'], rescue: true, stateDir, register, admin, told: 0, ...more };
 }
 
 function begin(options: ProcessIdentityOptions, log: EventLog = QUIET): Promise<ProcessIdentity> {

@@ -204,7 +204,7 @@ describe('set of a partition', () => {
     stage.ack('a', 5);
     stage.set.onLinkDown('b', 0);
     stage.set.onLinkUp('b', 'b1', 0);
-    assert.deepEqual([stage.set.mayCommit, stage.row('b').isGone], [false, false], 'nobody has looked at what it has');
+    assert.deepEqual([stage.set.mayCommit, stage.row('b').isBack], [false, true], 'nobody has looked at what it has');
     stage.set.onAligned(stage.row('b'), { number: 4, term: TERM, digestA: 1, digestB: 2 }, 0);
     assert.deepEqual([stage.set.mayCommit, stage.set.ackedByAllNumber], [true, 4]);
     stage.ack('b', 5);
