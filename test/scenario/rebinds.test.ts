@@ -6,6 +6,7 @@ import { formatMessageId } from '../../src/base/text-id.js';
 import type { Partition } from '../../src/gateway/mirror/partition.js';
 import { EntryState } from '../../src/gateway/queue/entry-table.js';
 import { COMMITTED } from '../../src/gateway/queue/types.js';
+import type { LeftOrder } from '../../src/register/records.js';
 import { doById } from './by-id.js';
 import { checkNoDuplicates, checkNoLoss } from './checks.js';
 import { Group } from './group.js';
@@ -247,9 +248,14 @@ describe('mail that an operator leads by another route', () => {
     const { orders } = coreOf(world);
     const answer = given(world, { larger_than_bytes: 500_000 });
     world.until(() => answer().waits_for !== '', 1000);
-    void orders.leave(answer().order, []);
-    world.until(() => orders.left.count === 1, 5000, 'it is left');
     assert.ok(orders.cancel(answer().order, WHO));
+    // By a gateway that is no more.
+    const left: LeftOrder = {
+      verb: 'rebind', selector: { larger_than_bytes: 500_000 }, route: 'q2', ...WHO, wallMs: Math.floor(world.gateway.wallMs()), untilWallMs: 8.64e15,
+      partitions: coreOf(world).registry.partitions.map(({ name }) => name),
+    };
+    world.gateway.register?.bridge.changeLeftOrder('gw-9-1-1', () => left, () => undefined);
+    world.until(() => orders.left.count === 1, 5000, 'it is left');
     world.run(2000);
     world.hops.script = () => 'accept';
     world.until(() => others.every(({ arrivals }) => arrivals.size === 1), 60_000, 'the others');
