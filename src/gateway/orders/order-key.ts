@@ -116,6 +116,7 @@ export class OrderKey {
     this.#sinceMs = clock.nowMs();
     this.#keptUntilWallMs = Math.floor(clock.wallMs() + graceMs) + KEPT_BEYOND_MS;
     this.#isWritten = false;
+    this.#why = '';
     this.#nextWriteMs = -Infinity;
     this.tick();
   }
@@ -149,16 +150,20 @@ export class OrderKey {
     const phase = this.#phase;
     this.#nextWriteMs = nowMs + WRITE_MS;
     this.#isWriting = true;
-    let whyNoRoom = '';
+    let whyLess = '';
     register.changeLeftOrder(this.#id, (known) => {
       const { order, why } = this.#changed(known);
-      whyNoRoom = why;
+      whyLess = why;
       return order;
     }, (why) => {
       this.#isWriting = false;
-      this.#why = why === '' ? whyNoRoom : why;
-      if (phase === this.#phase) this.#isWritten = this.#why === '';
-      else this.#nextWriteMs = -Infinity;
+      // What became of another phase says nothing of this one.
+      if (phase !== this.#phase) {
+        this.#nextWriteMs = -Infinity;
+        return;
+      }
+      this.#why = why === '' ? whyLess : why;
+      this.#isWritten = this.#why === '';
     });
   }
 
