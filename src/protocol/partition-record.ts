@@ -7,7 +7,8 @@
  *             made from one and the same record, before and after the register was rolled back, may bear the
  *             same number
  *   members   copies that count: a store in one boot. A restarted store is another member
- *   gaveUp    copies that an operator gave up and that were not adopted since (rule 16 of ownership)
+ *   gaveUp    copies that an operator gave up, or whose stores had all begun another boot, and that were not
+ *             adopted since (rule 16 of ownership)
  *   left      copies that there may be, which count no more and may not know it: whoever holds the partition
  *             next knows of them, and names them at its end
  *   line      the terms that led to this one, newest first, each with its last epoch: what somebody was told

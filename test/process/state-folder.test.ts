@@ -220,6 +220,32 @@ describe('the folder of a store', { timeout: 480_000 }, () => {
     await all.deliveredFromA();
   });
 
+  test('on a disk that is there only after all stores have started: what began empty takes in all that it has', async (t) => {
+    const all = await setup(t);
+    const { cluster, folder } = all;
+    await all.send(100);
+    const disk = join(cluster.folder, 'disk');
+    const isOf = (id: string) => (name: string): boolean => name.startsWith(`store-${id}`);
+    assert.equal(await cluster.gateway.stop(), 0, cluster.gateway.logTail());
+    for (const store of [all.storeA, all.storeB]) assert.equal(await store.stop(), 0, store.logTail());
+    renameSync(folder, disk);
+    mkdirSync(folder, { mode: 0o700 });
+    for (const each of [all.storeA, all.storeB, cluster.gateway]) each.start();
+    for (const each of [all.storeA, all.storeB, cluster.gateway]) await each.ready();
+    assert.match(cluster.gateway.log(), /every copy of a partition is lost, or was given up: it begins empty\b[^\n]*disk/);
+    await cluster.inSync(PARTITIONS);
+    await all.send(50);
+    for (const store of [all.storeA, all.storeB]) {
+      assert.equal(await store.stop(), 0, store.logTail());
+      for (const name of readdirSync(folder).filter(isOf(store.name))) rmSync(join(folder, name));
+      for (const name of readdirSync(disk).filter(isOf(store.name))) renameSync(join(disk, name), join(folder, name));
+      store.start();
+      await store.ready();
+      await cluster.inSync(PARTITIONS);
+    }
+    await all.delivered();
+  });
+
   test('put under another id is refused with nothing read, and says what to do', async (t) => {
     const all = await setup(t);
     await all.send(50);

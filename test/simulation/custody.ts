@@ -114,7 +114,9 @@ export class Custody {
     this.excuse(holdings);
     for (const partition of this.before.keys()) if (!holdings.has(partition)) this.noteDisaster(partition);
     // Who takes it over does not know which block of a copy that was given up was taken in last.
-    for (const [partition, { gaveUp }] of this.nodes.records()) if (gaveUp.length > 0) this.noteDisaster(partition);
+    for (const [partition, { gaveUp }] of this.nodes.records()) {
+      if (gaveUp.some(({ storeId, bootId }) => this.idsAt(storeId, bootId, partition) !== undefined)) this.noteDisaster(partition);
+    }
   }
 
   /** Copies that nobody has any more, nor a report of theirs. */

@@ -112,7 +112,7 @@ function lookAtAll(world: World): void {
 
 function whyNotDrained(world: World): string {
   for (const [partition, { gaveUp }] of world.records()) {
-    const back = gaveUp.find(({ storeId }) => !world.lostStores.has(storeId));
+    const back = gaveUp.find(({ storeId, bootId }) => world.stores.find(({ id }) => id === storeId)?.node.bootId === bootId);
     if (back !== undefined) return `${partition} has not taken in what was given up at ${back.storeId}`;
   }
   for (const { id } of world.stores) {

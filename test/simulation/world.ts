@@ -388,7 +388,7 @@ export class World {
     checkLog(line, this.plan.isHarmless);
     if (this.plan.kinds.has('replace') && line.text.endsWith('-> FILLING')) this.onFired('replace');
     if (GIVEN_AWAY.includes(line.text)) this.guarantees.onGivenAway(String(line.fields['partition']));
-    if (line.text === 'every copy of a partition is lost, or was given up: it begins empty') this.onFired('begins-empty');
+    if (line.text.startsWith('every copy of a partition is lost, or was given up: it begins empty')) this.onFired('begins-empty');
   }
 
   /** The newest that the register ever had: one that was rolled back since is told again by its holder. */

@@ -285,6 +285,6 @@ export class Rebalance {
 
 /** Nothing of it is missing, being filled, read, adopted or changed. */
 function isComplete({ rows, set, isPartial, holder }: Partition, replicas: number): boolean {
-  if (isPartial || holder.record?.gaveUp.length !== 0 || set?.records.isSettled !== true) return false;
+  if (isPartial || holder.givenUp.length > 0 || set?.records.isSettled !== true) return false;
   return rows.length === replicas && rows.every((row) => row.isRecorded && row.isInStep && !row.isUnwanted);
 }

@@ -666,9 +666,14 @@ export class PartitionHolder {
     return this.#state === HolderState.HOLDER && this.givenUp.length === 0;
   }
 
-  /** Copies of what it holds that were given up and have not come back. */
+  /**
+   * Copies of what it holds that were given up and may come back. One whose store has begun another boot is
+   * taken in should it be found after all, but nobody waits for it.
+   */
   get givenUp(): readonly GivenUpCopy[] {
-    return this.#state === HolderState.HOLDER ? this.#record?.gaveUp ?? NO_GIVEN : NO_GIVEN;
+    if (this.#state !== HolderState.HOLDER) return NO_GIVEN;
+    return (this.#record?.gaveUp ?? NO_GIVEN).filter((copy) => this.#isUp(copy)
+      || this.#ports.stores.bootOf(copy.storeId) === '');
   }
 
   /** It is needed no more, and empty: nobody is to hold it. */
@@ -761,11 +766,18 @@ export class PartitionHolder {
     }
   }
 
-  /** Its mail is lost, but for that of copies which are still to be taken in. */
+  /**
+   * Its mail is lost, but for that of copies which are still to be taken in. A store that is up in another
+   * boot may only have started without its disk, and be back with the file of the boot that counts: also
+   * members that are gone stand among them.
+   */
   #foundWithout(
     record: PartitionRecord, added: readonly GivenUpCopy[], isMemoryAtStake: boolean, nowMs: number,
   ): void {
-    const gaveUp = withGivenUp(record, added);
+    const gone = record.members
+      .filter((each) => !isMemberOf([...this.#apart, ...added], each.storeId, each.bootId))
+      .map(({ storeId, bootId }) => ({ storeId, bootId, epoch: record.epoch }));
+    const gaveUp = withGivenUp(record, [...gone, ...added]);
     const left = record.left.filter(({ storeId, bootId }) => !isMemberOf(gaveUp, storeId, bootId));
     // What this process itself does not have any more, nobody has.
     const isOther = !isSameHolder(record.holder, this.#options.self);
@@ -1405,7 +1417,7 @@ export class PartitionHolder {
     const left = set.strays(record.members, NO_MEMBERS);
     // What has ended names every copy that there may still be: each is to be dropped.
     const copies = owner.incarnation === 0
-      ? { members: [...record.members, ...left].slice(0, MEMBERS_MAX), left: NO_MEMBERS }
+      ? { members: [...record.members, ...left].slice(0, MEMBERS_MAX), gaveUp: NO_GIVEN, left: NO_MEMBERS }
       : { members: record.members, left };
     const line = lineAfter(record);
     this.#handing = { ...record, epoch: term.number, term, holder: owner, line, ...copies };

@@ -4,13 +4,14 @@
  * what is held; what stands in the record, and what stores were told, is there for the next holder.
  *
  *   list       what stands in it                  it comes there by            it leaves by
- *   gaveUp     copies whose mail is to be taken   an order (holder.ts); the    a change without it, once it
- *              in: the record's own list, so      change that names what was   is in `adopted`
- *              that later holders have it         forgotten
+ *   gaveUp     copies whose mail is to be taken   an order, or a loss of all   a change without it, once it
+ *              in: the record's own list, so      (holder.ts); the change      is in `adopted`; the oldest
+ *              that later holders have it         that names what was          when there are too many
+ *                                                 forgotten
  *   adopting   of gaveUp: its store is up, and    tick                         its link is lost: then it is
  *              it is being read                                                read anew
- *   adopted    of gaveUp: all its mail is in      it was read; its store is    that change is known
- *              copies that count, or it is gone   up in another boot
+ *   adopted    of gaveUp: all its mail is in      it was read, or has gone     that change is known
+ *              copies that count, or it is gone   while it was read
  *   forgotten  copies of a record that the        a store says what it was     a change that puts it into
  *              register had lost when ours was    told                         gaveUp; it was filled by us;
  *              made                                                            its record is `undone`
@@ -92,16 +93,13 @@ export class OutsideCopies {
 
   adoptThoseBack({ gaveUp }: PartitionRecord): void {
     for (const member of gaveUp) {
-      const bootId = this.#ports.stores.bootOf(member.storeId);
-      if (bootId === '' || isMemberOf(this.#adopted, member.storeId, member.bootId)) continue;
+      // A store that is up in another boot may yet find the file of that one: it costs a line of the record.
+      const isBack = this.#ports.stores.bootOf(member.storeId) === member.bootId;
       const key = `${member.storeId}/${member.bootId}`;
-      if (bootId !== member.bootId) {
-        this.#trace(`${key}, which was given up, is gone`);
-        this.noteOut(member);
-      } else if (!this.#adopting.has(key)) {
-        this.#adopting.add(key);
-        this.#ports.memory.adopt(member);
-      }
+      if (!isBack || isMemberOf(this.#adopted, member.storeId, member.bootId)
+        || this.#adopting.has(key)) continue;
+      this.#adopting.add(key);
+      this.#ports.memory.adopt(member);
     }
   }
 

@@ -221,10 +221,13 @@ export class Custody {
     }
   }
 
-  /** By a person's order: what no copy that was given up still has is lost by it, the rest may come back. */
+  /**
+   * By a person's order, or as stores started without their disks: what no copy that was given up still has is
+   * lost by it, the rest may come back.
+   */
   #giveUp(partition: string, { gaveUp }: PartitionRecord): void {
     const copies = gaveUp.map(({ storeId, bootId }) => this.#world.stores.find((store) =>
-      store.storeId === storeId)?.holdsIn(partition, bootId));
+      store.storeId === storeId)?.keepsIn(partition, bootId));
     for (const letter of this.#due.get(partition) ?? []) {
       letter.isAway = true;
       letter.wasGivenUp = true;

@@ -13,8 +13,10 @@ export const OWNERSHIP_FAULTS = [
 ] as const;
 /** In half of the seeds only, drawn apart. */
 const EXTRA_FAULTS = ['damaged-file', 'late-file', 'large-file', 'config'] as const;
+/** In some of these, drawn apart again: all are stopped in good order, and find their disks later than their start. */
+const LATE_SITE = 'late-site';
 const PLOTS: readonly OwnershipFault[] = ['moved-back', 'appointed-blind', 'impatient', 'empty'];
-export type OwnershipFault = (typeof OWNERSHIP_FAULTS)[number] | (typeof EXTRA_FAULTS)[number];
+export type OwnershipFault = (typeof OWNERSHIP_FAULTS)[number] | (typeof EXTRA_FAULTS)[number] | typeof LATE_SITE;
 
 export interface OwnershipPlan {
   readonly seed: number;
@@ -58,8 +60,12 @@ export function ownershipPlanOf(seed: number, extras: boolean): OwnershipPlan {
     queues: random.pick([1, 1, 2, 5, 30, 200]),
     hasOrders: random.below(2) === 0,
     lifetimeMs: random.pick([Infinity, Infinity, 4000, 15_000]),
-    faults: [...plan.faults, ...EXTRA_FAULTS.filter(() => random.below(4) === 0)],
+    faults: [...plan.faults, ...EXTRA_FAULTS.filter(() => random.below(4) === 0), ...lateSiteOf(seed)],
   };
+}
+
+function lateSiteOf(seed: number): readonly OwnershipFault[] {
+  return new Prng(seed * 32_452_843 + 11).below(8) === 0 ? [LATE_SITE] : [];
 }
 
 function firstPlanOf(seed: number): OwnershipPlan {

@@ -157,6 +157,22 @@ export class SimStore {
     this.#lateFile = undefined;
   }
 
+  /** Of the file that is on a disk which is away; '' if there is none. */
+  get lateBootId(): string {
+    return this.#lateFile?.bootId ?? '';
+  }
+
+  /** Which boot it would go on in, if it started now; '' for a new one. */
+  get filedBootId(): string {
+    return this.#file?.bootId ?? '';
+  }
+
+  /** As holdsIn(), and what is on a disk that is away. */
+  keepsIn(partition: string, bootId: string): Copy | undefined {
+    return this.holdsIn(partition, bootId)
+      ?? (this.#lateFile?.bootId === bootId ? this.#lateFile.copies.get(partition) : undefined);
+  }
+
   start(): void {
     this.life += 1;
     this.isUp = true;

@@ -122,6 +122,7 @@ class Run {
       case 'damaged-file': this.#damagedFile(store); break;
       case 'late-file': this.#lateFile(store); break;
       case 'large-file': this.#largeFile(store); break;
+      case 'late-site': if (random.below(3) === 0) this.#lateSite(); break;
       case 'stop-store': this.#stopStore(store); break;
       case 'freeze-process': if (process !== undefined) this.#freeze(process); break;
       case 'freeze-store': this.#freezeStore(store); break;
@@ -267,7 +268,7 @@ class Run {
   /** It begins as a new boot, empty; then the disk is back, and with it the file of the boot before. */
   #lateFile(store: SimStore): void {
     const world = this.#world;
-    if (!store.isUp || store.isFrozen || !world.mayLose([store.storeId])) return;
+    if (!store.isUp || store.isFrozen || store.lateBootId !== '' || !world.mayLose([store.storeId])) return;
     world.endStoreWithout(store, () => { store.hideFile(); });
     this.#healIn(this.#random.below(1000), () => { world.startStore(store); });
     this.#healIn(1000 + this.#random.below(9000), () => {
@@ -277,6 +278,42 @@ class Run {
       world.count('file found late');
       world.startStore(store);
     });
+  }
+
+  /**
+   * A site is stopped for a while. Its stores start before their disks are there, so that all begins empty; a
+   * person sees it, and starts each anew with its disk, when what is new has another copy.
+   */
+  #lateSite(): void {
+    const world = this.#world;
+    const { stores } = world;
+    if (stores.some((store) => !store.isUp || store.isFrozen || store.lateBootId !== '')
+      || world.partitions.some(({ partition }) => !isAllStored(world, partition))) return;
+    world.count('site without its disks');
+    this.#killNow(world.processes, []);
+    for (const store of stores) {
+      world.endStoreWithout(store, () => { store.hideFile(); });
+      this.#healIn(this.#random.below(1000), () => { world.startStore(store); });
+      this.#healIn(6000 + this.#random.below(9000), () => { this.#findDisk(store); });
+    }
+  }
+
+  #findDisk(store: SimStore): void {
+    const world = this.#world;
+    const { lateBootId } = store;
+    if (!world.stores.includes(store) || lateBootId === '') return;
+    const isLast = world.partitions.some(({ partition }) => {
+      const copies = world.copiesOf(partition);
+      return copies.includes(store.storeId) && copies.length === 1;
+    });
+    if (store.isFrozen || (store.isUp && isLast)) {
+      world.events.after(500, () => { this.#findDisk(store); });
+      return;
+    }
+    if (store.isUp) world.endStore(store, false);
+    store.findFile();
+    if (store.filedBootId !== lateBootId) world.loseGivenUp(store, lateBootId);
+    world.startStore(store);
   }
 
   /** Nothing of it is lost: it refuses until its limit is as before. */
@@ -407,6 +444,8 @@ class Run {
     // A record that nobody was told of yet can't be known again, and whoever reads a copy that was not told of
     // it may find silent all that were: rule 15 promises nothing for that. Of a record all copies of which were
     // lost nobody can tell, either.
+    // Nor can a store whose disk is away.
+    if (world.stores.some(({ lateBootId }) => lateBootId !== '')) return false;
     const isTold = world.partitions.every(({ partition }) => {
       const newest = world.custody.newestEpoch(partition);
       return world.stores.every((store) => !store.holds(partition) || store.toldEpoch(partition) >= newest);
@@ -757,4 +796,12 @@ class Run {
       throw new PropertyBroken(`drains: new mail ${String(id)} is not delivered after faults have stopped; ${all}`);
     }
   }
+}
+
+/** Every member of the newest record is up, in the boot that counts: what is answered 250 is in all of them. */
+function isAllStored(world: World, partition: string): boolean {
+  const truth = world.custody.truth(partition);
+  return truth !== undefined && truth.members.length > 0 && truth.gaveUp.length === 0
+    && truth.members.every(({ storeId, bootId }) =>
+      world.stores.find((store) => store.storeId === storeId)?.holdsIn(partition, bootId)?.isComplete === true);
 }

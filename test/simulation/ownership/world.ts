@@ -251,7 +251,7 @@ export class World {
 
   endStore(store: SimStore, writesFile: boolean): void {
     this.trace(`${writesFile ? 'STOP' : 'KILL'} ${store.storeId}/${store.bootId}`);
-    if (!writesFile) this.#loseGivenUp(store);
+    if (!writesFile) this.loseGivenUp(store, store.bootId);
     store.end(writesFile);
     for (const process of this.processes) {
       const link = process.links.get(store.storeId);
@@ -263,17 +263,17 @@ export class World {
     this.touch();
   }
 
-  /** What it has comes back no more. */
-  #loseGivenUp(store: SimStore): void {
+  /** What it had in that boot comes back no more. */
+  loseGivenUp({ storeId }: SimStore, bootId: string): void {
     for (const { partition } of this.partitions) {
       const gaveUp = this.custody.truth(partition)?.gaveUp ?? [];
-      if (isMemberOf(gaveUp, store.storeId, store.bootId)) this.custody.loseAway(partition);
+      if (isMemberOf(gaveUp, storeId, bootId)) this.custody.loseAway(partition);
     }
   }
 
   /** It stops with a file that is good for nothing, or is not there when it starts. */
   endStoreWithout(store: SimStore, spoil: () => void): void {
-    this.#loseGivenUp(store);
+    this.loseGivenUp(store, store.bootId);
     this.endStore(store, true);
     spoil();
   }
