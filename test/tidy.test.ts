@@ -41,6 +41,15 @@ const STRANGERS: readonly (readonly [from: string, to: string])[] = [
   ['src/recovery/', 'src/kvs/'],
 ];
 
+/**
+ * The rooms of a gateway, from the one that puts all together down to the words that they share: what a room uses stands
+ * below it, or in it. Types may be named upwards, as those of ports are.
+ */
+const ROOMS: readonly string[] = [
+  'daemon/', 'admin/', 'explain/', 'look/', 'orders/', 'dkim/node/', 'inbound/', 'outbound/', 'returned/', 'bounce/', 'local/',
+  'ownership/', 'recovered/', 'queue/', 'mirror/', 'dkim/', 'mail-types.ts',
+].map((name) => `src/gateway/${name}`);
+
 const FUNCTION_LINES_MAX = 60;
 
 interface Source {
@@ -136,6 +145,19 @@ test('imports go downward only', () => {
       if (path === '') continue;
       const other = floorOf(path);
       if (other === undefined || other > own) found.push(`${place(source, node)} imports ${path}`);
+    }
+  }
+  expectNone(found);
+});
+
+test('rooms of a gateway use what stands below them', () => {
+  const roomOf = (path: string): number => ROOMS.findIndex((room) => path.startsWith(room));
+  const found: string[] = [];
+  for (const source of sources.filter(({ path }) => path.startsWith('src/gateway/'))) {
+    const own = roomOf(source.path);
+    if (own < 0) found.push(`${source.path} stands in no room`);
+    for (const { node, path, typeOnly } of importsOf(source)) {
+      if (!typeOnly && path.startsWith('src/gateway/') && roomOf(path) < own) found.push(`${place(source, node)} uses ${path}`);
     }
   }
   expectNone(found);

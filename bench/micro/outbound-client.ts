@@ -20,7 +20,7 @@ import { DISPATCHER_LIMITS, Dispatcher } from '../../src/gateway/outbound/dispat
 import { ClientTransport } from '../../src/platform/node/client-transport.js';
 import { PasswordFiles } from '../../src/platform/node/password-files.js';
 import { DnsClient } from '../../src/platform/node/dns/dns-client.js';
-import type { Delivery, DeliveryQueue, DeliverySource, Envelope } from '../../src/gateway/queue/types.js';
+import type { Delivery, DeliveryQueue, DeliverySource, Envelope } from '../../src/gateway/mail-types.js';
 
 const CONTENT = Buffer.from(`From: a@example.org\r\nTo: b@example.net\r\nSubject: bench\r\n\r\n${`${'x'.repeat(74)}\r\n`.repeat(13)}`);
 const ENVELOPE: Envelope = {

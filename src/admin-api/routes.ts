@@ -35,7 +35,7 @@ const RELOAD_MS = 60_000;
 const RESCUE_MS = 10_000;
 /** A register that falls silent is given up after 5 s (register/client): then it is said what is known. */
 const REGISTER_MS = 8_000;
-/** A disk that hangs is given up after 3 s (gateway/drained-stores.ts): that it is not kept is said then. */
+/** A disk that hangs is given up after 3 s (gateway/admin/drained-stores.ts), and that is said. */
 const DISK_MS = 5_000;
 
 function pages<Rest extends z.core.$ZodLooseShape>(rowsDefault: number, rest: Rest) {

@@ -125,3 +125,8 @@ export function formatCount(count: number): string {
 function oneDecimal(value: number): string {
   return String(Math.round(value * 10) / 10);
 }
+
+/** Times in answers: whole seconds since 1970. */
+export function wholeSeconds(wallMs: number): number {
+  return Math.floor(wallMs / 1000);
+}

@@ -1,6 +1,6 @@
 /**
  * Composition root of a gateway: configuration in, running gateway out. It translates names and fills in what
- * an operator has no say in; behaviour is in gateway/gateway-daemon.ts.
+ * an operator has no say in; behaviour is in gateway/daemon/gateway-daemon.ts.
  */
 import cluster from 'node:cluster';
 import { errorText } from '../base/error-text.js';
@@ -14,9 +14,9 @@ import { certificateFiles, watchCertificates } from '../platform/node/certificat
 import type { CertificateEnds } from '../platform/node/certificate-ends.js';
 import { CliError, startErrorText } from '../cli/context.js';
 import type { GatewayConfig, ListenerConfig, StorePeerConfig } from '../config/types.js';
-import { startGateway } from '../gateway/gateway-daemon.js';
-import type { GatewayOptions, ReloadControl, RunningGateway } from '../gateway/gateway-options.js';
-import { AnotherProcessLives } from '../gateway/process-identity.js';
+import { startGateway } from '../gateway/daemon/gateway-daemon.js';
+import type { GatewayOptions, ReloadControl, RunningGateway } from '../gateway/daemon/gateway-options.js';
+import { AnotherProcessLives } from '../gateway/local/process-identity.js';
 import { INBOUND_LIMITS } from '../gateway/inbound/options.js';
 import type { ListenerOptions, Renewal } from '../gateway/inbound/listener.js';
 import { isIpv6, ownNames } from '../gateway/outbound/pure/source-choice.js';

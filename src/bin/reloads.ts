@@ -7,7 +7,7 @@
  *                                          a restart ─► refused: nothing has changed; logged, shown by status
  *
  * One after another; who asks while one waits for its turn gets its answer. Not here: what follows the new
- * configuration (gateway/gateway-daemon.ts), and how workers do it together (worker-reloads.ts).
+ * configuration (gateway/daemon/gateway-daemon.ts), and how workers do it together (worker-reloads.ts).
  */
 import type { Order } from '../admin-api/orders.js';
 import { errorText } from '../base/error-text.js';
@@ -16,9 +16,9 @@ import { changesBetween, configurationHash } from '../config/changes.js';
 import type { KeysInFile } from '../config/changes.js';
 import type { Path } from '../config/keys/key.js';
 import { pathText } from '../config/problems.js';
-import type { ReloadComparison, ReloadOutcome } from '../gateway/gateway-options.js';
+import type { ReloadComparison, ReloadOutcome } from '../gateway/daemon/gateway-options.js';
 import type { Renewal } from '../gateway/inbound/listener.js';
-import { NotFollowed } from '../gateway/not-followed.js';
+import { NotFollowed } from '../gateway/daemon/not-followed.js';
 import type { EventLog } from '../platform/ports.js';
 
 const IN_FORCE = 'the configuration was read again and is in force';

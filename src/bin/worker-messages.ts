@@ -9,7 +9,7 @@
  */
 import { randomBytes } from 'node:crypto';
 import type { Order } from '../admin-api/orders.js';
-import type { ReloadOutcome, WorkerReport } from '../gateway/gateway-options.js';
+import type { ReloadOutcome, WorkerReport } from '../gateway/daemon/gateway-options.js';
 
 export interface ReportMessage {
   readonly report: WorkerReport;

@@ -2,7 +2,7 @@
 import type { Argv } from 'yargs';
 import { errorText } from '../base/error-text.js';
 import { formatBytes, formatCount } from '../base/units.js';
-import { parsePath } from '../gateway/inbound/policy/address.js';
+import { parsePath } from '../smtp/address.js';
 import { openTable } from '../gateway/inbound/recipients-file.js';
 import type { TableFile } from '../gateway/inbound/recipients-file.js';
 import { domainKey, tableKey } from '../gateway/inbound/recipients/listing.js';

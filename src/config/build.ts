@@ -9,7 +9,7 @@ import { errorText } from '../base/error-text.js';
 import { invariant } from '../base/invariant.js';
 import { FALLBACK_PREFERENCE } from '../gateway/queue/next-hop.js';
 import type { VerpOptions } from '../gateway/queue/router.js';
-import type { NextHop } from '../gateway/queue/types.js';
+import type { NextHop } from '../gateway/mail-types.js';
 import { readSecretFile } from '../platform/node/secret-file.js';
 import { storeHash } from './changes.js';
 import { SECRET_CHARACTERS_MIN, routeName, tlsLevel } from './checks.js';

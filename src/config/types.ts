@@ -3,7 +3,7 @@
  * the unit its name ends with, secrets resolved to bytes. Types only, and only what build.ts makes of several
  * keys: all others are declared in keys/schema.ts, and their types follow from there.
  */
-import type { LearnStores, WhoMaySend } from '../gateway/gateway-options.js';
+import type { LearnStores, WhoMaySend } from '../gateway/daemon/gateway-options.js';
 import type { MailSource } from '../gateway/outbound/pure/source-choice.js';
 import type { RouteOptions } from '../gateway/queue/router.js';
 import type { RegisterChoice } from '../register/running/open-register.js';

@@ -1,4 +1,7 @@
-/** Metrics of resolvers (gateway/resolver-watch.ts). Resolvers are configured, results are words of ours. */
+/**
+ * Metrics of resolvers (gateway/daemon/resolver-watch.ts). Resolvers are configured, results are words of
+ * ours.
+ */
 import type { Series } from './series.js';
 
 /** `refused`: a code such as SERVFAIL, or what is no answer. `silent`: nothing came. */

@@ -14,7 +14,7 @@
  * a block has heads and notes alone: so half a million messages for one dead next hop delay no other
  * queue's first delivery. A process may take over more than it can hold: what has not come yet stays at
  * the stores, and cannot be overtaken. Where memory is too short for the envelopes, blocks pass through,
- * and of each entry only its place in its queue is kept (gateway/queue/recovered-queues.ts); where it is
+ * and of each entry only its place in its queue is kept (gateway/recovered/recovered-queues.ts); where it is
  * too short even for that, reading rests till mail has ended.
  */
 import type { EventLog } from '../platform/ports.js';

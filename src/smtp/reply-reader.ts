@@ -11,7 +11,7 @@
  * message: gateway/outbound/pure/classify.ts. Pure.
  */
 
-/** A reply as one line at most; a result's text too (gateway/queue/types.ts). */
+/** A reply as one line at most; a result's text too (gateway/mail-types.ts). */
 export const TEXT_CHARACTERS_MAX = 512;
 /** RFC 5321 4.5.3.1.5 has 512; real banners are longer. */
 export const REPLY_LINE_BYTES_MAX = 2 * 1024;

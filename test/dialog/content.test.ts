@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { Prng } from '../../src/base/prng.js';
-import { COMMITTED } from '../../src/gateway/queue/types.js';
+import { COMMITTED } from '../../src/gateway/mail-types.js';
 import { clientAtData, startHarness } from './harness.js';
 import type { Harness } from './harness.js';
 

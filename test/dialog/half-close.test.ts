@@ -6,7 +6,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { connect as tlsConnect } from 'node:tls';
-import { COMMITTED } from '../../src/gateway/queue/types.js';
+import { COMMITTED } from '../../src/gateway/mail-types.js';
 import { Client, clientAtData, startHarness } from './harness.js';
 import type { Harness } from './harness.js';
 import { selfSigned } from './self-signed.js';

@@ -5,7 +5,7 @@
 
 import assert from 'node:assert/strict';
 import { describe, mock, test } from 'node:test';
-import { COMMITTED } from '../../src/gateway/queue/types.js';
+import { COMMITTED } from '../../src/gateway/mail-types.js';
 import { clientAtData, startHarness } from './harness.js';
 import type { Client, Harness } from './harness.js';
 

@@ -4,8 +4,8 @@
  */
 
 import assert from 'node:assert/strict';
-import { COMMITTED } from '../../src/gateway/queue/types.js';
-import type { AdmissionVerdict, Reception, Route, Router, Submission, SubmissionOutcome, TlsNeed } from '../../src/gateway/queue/types.js';
+import { COMMITTED } from '../../src/gateway/mail-types.js';
+import type { AdmissionVerdict, Reception, Route, Router, Submission, SubmissionOutcome, TlsNeed } from '../../src/gateway/mail-types.js';
 
 export interface Kept {
   readonly submission: Submission;

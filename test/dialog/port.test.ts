@@ -6,7 +6,7 @@ import { describe, test } from 'node:test';
 import { connect as tlsConnect } from 'node:tls';
 import { startInbound } from '../../src/gateway/inbound/listener.js';
 import { INBOUND_DEFAULTS } from '../default-options.js';
-import { COMMITTED } from '../../src/gateway/queue/types.js';
+import { COMMITTED } from '../../src/gateway/mail-types.js';
 import { TEST_OPTIONS, testPorts } from '../inbound/desk.js';
 import { Client, clientAtData, startHarness } from './harness.js';
 import { selfSigned } from './self-signed.js';

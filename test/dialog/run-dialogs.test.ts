@@ -36,7 +36,7 @@ import type { RateOptions } from '../../src/gateway/inbound/limits/rate-limits.j
 import { NetworkList } from '../../src/gateway/inbound/policy/network-list.js';
 import type { MessageHooks } from '../../src/gateway/inbound/hooks/message-hook.js';
 import type { InboundOptions } from '../../src/gateway/inbound/options.js';
-import type { AdmissionVerdict, SubmissionOutcome } from '../../src/gateway/queue/types.js';
+import type { AdmissionVerdict, SubmissionOutcome } from '../../src/gateway/mail-types.js';
 import { WALL_MS } from '../inbound/desk.js';
 import { Client, memoryHarness, startHarness } from './harness.js';
 import { askedOf, tableOf } from './listed.js';

@@ -25,8 +25,8 @@ import { raisedBySts, underPolicy } from '../../src/gateway/outbound/pure/sts-po
 import type { StsPolicy } from '../../src/gateway/outbound/pure/sts-policy.js';
 import { SiteHost } from '../../src/gateway/outbound/site-hosts.js';
 import { Sources } from '../../src/gateway/outbound/sources.js';
-import { DEFERRED } from '../../src/gateway/queue/types.js';
-import type { NextHopTls, RecipientResult } from '../../src/gateway/queue/types.js';
+import { DEFERRED } from '../../src/gateway/mail-types.js';
+import type { NextHopTls, RecipientResult } from '../../src/gateway/mail-types.js';
 import { usableTerms, whyNotByDane } from '../../src/platform/node/dane.js';
 import { ANSWER_BYTES_MAX, NAME_CHARACTERS_MAX, isAskable, readAnswer } from '../../src/platform/node/dns/dns-message.js';
 import type { DnsAnswer, DnsData, DnsType, Resolver, TlsaData } from '../../src/platform/resolver.js';

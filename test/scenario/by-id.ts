@@ -1,5 +1,5 @@
 /** What an operator does to one message of a gateway at once, as an order over many does to each (src/gateway/orders/order-act.ts). */
-import type { GatewayCore } from '../../src/gateway/core.js';
+import type { GatewayCore } from '../../src/gateway/daemon/core.js';
 import type { MailQueue } from '../../src/gateway/queue/mail-queue.js';
 
 export type MessageVerb = 'hold' | 'delay' | 'release' | 'delete';

@@ -7,7 +7,7 @@
  */
 import assert from 'node:assert/strict';
 import type { Prng } from '../../src/base/prng.js';
-import type { Partition } from '../../src/gateway/mirror/partition.js';
+import type { Partition } from '../../src/gateway/mirror/set/partition.js';
 import { EntryState } from '../../src/gateway/queue/entry-table.js';
 import { doById } from './by-id.js';
 import { checkAll } from './checks.js';

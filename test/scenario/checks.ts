@@ -3,7 +3,7 @@
  * given, the rest when a run is over and quiet.
  */
 import assert from 'node:assert/strict';
-import { COMMITTED, NOTIFY_NEVER, NO_MEMORY, NO_REPLY, NOT_READY, REFUSED } from '../../src/gateway/queue/types.js';
+import { COMMITTED, NOTIFY_NEVER, NO_MEMORY, NO_REPLY, NOT_READY, REFUSED } from '../../src/gateway/mail-types.js';
 import type { RecordedMember } from '../../src/protocol/partition-record.js';
 import { copiesOf, hasEntry } from './inspect.js';
 import type { Letter, Letters } from './letters.js';

@@ -1,7 +1,7 @@
 /** The commit point on whole processes: when a 250, a 4xx or nothing may be said (G1, G6, G7, G9). */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { COMMITTED, NO_MEMORY, NO_REPLY, NOT_READY, REFUSED } from '../../src/gateway/queue/types.js';
+import { COMMITTED, NO_MEMORY, NO_REPLY, NOT_READY, REFUSED } from '../../src/gateway/mail-types.js';
 import { checkAll } from './checks.js';
 import { coreOf } from './inspect.js';
 import type { Letter } from './letters.js';

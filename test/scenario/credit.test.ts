@@ -1,7 +1,7 @@
 /** Many gateways at small stores: each can take a large message, though idle ones hold credit (docs/PROTOCOL.md "Acknowledgement and credit"). */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { COMMITTED, NO_MEMORY } from '../../src/gateway/queue/types.js';
+import { COMMITTED, NO_MEMORY } from '../../src/gateway/mail-types.js';
 import { checkNoDuplicates, checkNoLoss } from './checks.js';
 import { Group } from './group.js';
 import type { Letter } from './letters.js';

@@ -6,9 +6,9 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { EntryState } from '../../src/gateway/queue/entry-table.js';
-import type { Partition } from '../../src/gateway/mirror/partition.js';
+import type { Partition } from '../../src/gateway/mirror/set/partition.js';
 import type { MailQueue } from '../../src/gateway/queue/mail-queue.js';
-import { COMMITTED } from '../../src/gateway/queue/types.js';
+import { COMMITTED } from '../../src/gateway/mail-types.js';
 import type { PartitionMember } from '../../src/recovery/ownership/member.js';
 import { MemberState } from '../../src/recovery/ownership/member.js';
 import { doById } from './by-id.js';

@@ -4,7 +4,7 @@ import { describe, test } from 'node:test';
 import type { QueueOrderAnswer } from '../../src/admin-api/queue-orders.js';
 import { formatMessageId } from '../../src/base/text-id.js';
 import { EntryState } from '../../src/gateway/queue/entry-table.js';
-import { NOTIFY_DELAY } from '../../src/gateway/queue/types.js';
+import { NOTIFY_DELAY } from '../../src/gateway/mail-types.js';
 import { whyItIsHere } from '../../src/gateway/look/waiting-reason.js';
 import { doById } from './by-id.js';
 import type { MessageVerb } from './by-id.js';

@@ -1,10 +1,10 @@
 /** A store that an operator has drained, as operators see it: named as such, since when, and as the cause of fewer copies. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { CoreView } from '../../src/gateway/core-view.js';
+import { CoreView } from '../../src/gateway/admin/core-view.js';
 import type { StoreAnswer } from '../../src/admin-api/gateway-answers.js';
-import { DISK_WAIT_MS, DrainedStores } from '../../src/gateway/drained-stores.js';
-import type { DrainedFile } from '../../src/gateway/drained-stores.js';
+import { DISK_WAIT_MS, DrainedStores } from '../../src/gateway/admin/drained-stores.js';
+import type { DrainedFile } from '../../src/gateway/admin/drained-stores.js';
 import type { DrainedSince } from '../../src/gateway/local/drained-file.js';
 import { GatewayMetrics } from '../../src/observability/gateway-metrics.js';
 import { coreOf } from './inspect.js';
@@ -47,7 +47,7 @@ async function settled(): Promise<void> {
 function around(world: World, file: DrainedFile = new PlayedFile()): { readonly view: CoreView; readonly drained: DrainedStores } {
   const core = coreOf(world);
   const clock = { nowMs: () => world.scheduler.nowMs, wallMs: () => WALL_MS + world.scheduler.nowMs };
-  const drained = new DrainedStores({ clock, log: world.log, mirrors: core.mirrors, moves: core.moves, file, partitionsOf: (name) => core.registry.partitionsOf(name), core });
+  const drained = new DrainedStores({ clock, log: world.log, mirrors: core.mirrors, leaving: core.leaving, file, partitionsOf: (name) => core.registry.partitionsOf(name), core });
   const links = world.stores.flatMap(({ id }) => world.gateway.link(id) ?? []);
   const view = new CoreView(
     { gatewayId: 'gw-1', host: 'box-1', incarnation: 1, version: '', insecure: false, replicas: 2, minReplicas: 1, leaseMs: 10_000, rescues: () => [], hostOf: () => '', others: () => [], unreached: () => [] },
@@ -239,7 +239,7 @@ describe('the answer to a drain, and to its undo', () => {
   test('without a state_dir says at once that a restart forgets it; that a store is used needs no file', () => {
     const world = World.started();
     const clock = { nowMs: () => world.scheduler.nowMs, wallMs: () => WALL_MS };
-    const drained = new DrainedStores({ clock, log: world.log, mirrors: coreOf(world).mirrors, moves: coreOf(world).moves, file: undefined, partitionsOf: () => [], core: { registerAway: '' } });
+    const drained = new DrainedStores({ clock, log: world.log, mirrors: coreOf(world).mirrors, leaving: coreOf(world).leaving, file: undefined, partitionsOf: () => [], core: { registerAway: '' } });
     const told: (boolean | undefined)[] = [];
     for (const verb of ['drain', 'undrain'] as const) {
       drained[verb]('store-b', ORDER);

@@ -1,16 +1,16 @@
 /**
  * A takeover of mail whose envelopes alone are more than memory holds: small messages with many recipients. Blocks pass
  * through, of each entry its place is kept, and all of it is fetched when a delivery, a refill or an operator needs it
- * (recovery/readings.ts, gateway/queue/absent-bodies.ts, gateway/queue/recovered-queues.ts).
+ * (recovery/readings.ts, gateway/queue/absent-bodies.ts, gateway/recovered/recovered-queues.ts).
  */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { crc32 } from 'node:zlib';
-import { AT_STORES, ExportView } from '../../src/gateway/export-view.js';
-import type { Partition } from '../../src/gateway/mirror/partition.js';
+import { AT_STORES, ExportView } from '../../src/gateway/admin/export-view.js';
+import type { Partition } from '../../src/gateway/mirror/set/partition.js';
 import { ENTRY_ROW_BYTES } from '../../src/protocol/entry-rows.js';
 import { EntryState } from '../../src/gateway/queue/entry-table.js';
-import { COMMITTED } from '../../src/gateway/queue/types.js';
+import { COMMITTED } from '../../src/gateway/mail-types.js';
 import type { PartitionMember } from '../../src/recovery/ownership/member.js';
 import { doById } from './by-id.js';
 import { checkNoDuplicates, checkNoLoss, checkOrder } from './checks.js';

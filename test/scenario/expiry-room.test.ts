@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { NOTIFY_NEVER, NO_MEMORY } from '../../src/gateway/queue/types.js';
+import { NOTIFY_NEVER, NO_MEMORY } from '../../src/gateway/mail-types.js';
 import { checkNoDuplicates, checkNoLoss } from './checks.js';
 import { coreOf } from './inspect.js';
 import type { WorldOptions } from './world.js';

@@ -1,10 +1,10 @@
 /**
- * A partition that is another's before it has come back whole (src/gateway/queue/recovered-queues.ts): nothing of it is waited
+ * A partition that is another's before it has come back whole (src/gateway/recovered/recovered-queues.ts): nothing of it is waited
  * for any more. Memory for what a recovery expects is made in large pieces, which show whether one is thought to go on.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { COMMITTED } from '../../src/gateway/queue/types.js';
+import { COMMITTED } from '../../src/gateway/mail-types.js';
 import { Group } from './group.js';
 import { coreOf, hasQueue } from './inspect.js';
 import type { Letter } from './letters.js';

@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { COMMITTED } from '../../src/gateway/queue/types.js';
+import { COMMITTED } from '../../src/gateway/mail-types.js';
 import { checkAll } from './checks.js';
 import type { StoreNode } from './store-node.js';
 import { World } from './world.js';

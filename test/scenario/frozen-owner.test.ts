@@ -7,7 +7,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { HurtingQueues } from '../../src/gateway/queue/hurting-queues.js';
 import { MailQueue } from '../../src/gateway/queue/mail-queue.js';
-import { COMMITTED, NO_REPLY } from '../../src/gateway/queue/types.js';
+import { COMMITTED, NO_REPLY } from '../../src/gateway/mail-types.js';
 import { checkNoDuplicates, checkNoLoss } from './checks.js';
 import type { Group } from './group.js';
 import { LETTERS, assertOneDelivers, holderOf, judged, loaded, oneDeliversAtMost, partitionAt, untilHeldBy } from './pair.js';

@@ -1,7 +1,7 @@
 /** Stores that have no room for another copy: another is chosen, and mail goes on (G2b, G7; docs/PROTOCOL.md "Acknowledgement and credit"). */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { COMMITTED } from '../../src/gateway/queue/types.js';
+import { COMMITTED } from '../../src/gateway/mail-types.js';
 import { checkAll } from './checks.js';
 import { coreOf } from './inspect.js';
 import { World } from './world.js';
@@ -19,9 +19,9 @@ describe('a store that has no room for a refill', () => {
     const [partition] = coreOf(world).registry.partitions;
     const members = (): readonly string[] => partition?.rows.filter((row) => row.isRecorded).map(({ storeId }) => storeId) ?? [];
     // Two of those that have room hold it.
-    if (members().includes('store-c')) coreOf(world).moves.drain('store-c');
+    if (members().includes('store-c')) coreOf(world).leaving.drain('store-c');
     world.until(() => doubled(world) && !members().includes('store-c'), 30_000, 'copies at large stores');
-    coreOf(world).moves.undrain('store-c');
+    coreOf(world).leaving.undrain('store-c');
     world.hops.script = () => 'unreachable';
     world.submitMany(60, ['q1'], { bytes: 20 * KIBIBYTE });
     world.run(500);

@@ -6,15 +6,15 @@
 import { byDomainOf } from '../../src/gateway/inbound/recipients/report-ways.js';
 import { toAscii } from '../../src/platform/node/idna.js';
 import type { Prng } from '../../src/base/prng.js';
-import { GatewayCore } from '../../src/gateway/core.js';
-import type { CoreOptions } from '../../src/gateway/core-options.js';
+import { GatewayCore } from '../../src/gateway/daemon/core.js';
+import type { CoreOptions } from '../../src/gateway/daemon/core-options.js';
 import type { KeptRules, LocalRulesFile } from '../../src/gateway/orders/local-rules.js';
 import { LINK_MARGINS } from '../../src/gateway/mirror/link/link-options.js';
 import { groupTold } from '../../src/gateway/ownership/orphans.js';
 import { StoreLink } from '../../src/gateway/mirror/link/store-link.js';
 import type { MailEvents } from '../../src/gateway/queue/mail-events.js';
-import type { ReportInput, ReportSigner } from '../../src/gateway/queue/report-writer.js';
-import type { DeliverySink, FindReportWay, Router } from '../../src/gateway/queue/types.js';
+import type { ReportInput, ReportSigner } from '../../src/gateway/queue/reports/report-writer.js';
+import type { DeliverySink, FindReportWay, Router } from '../../src/gateway/mail-types.js';
 import { crc32 } from '../../src/platform/node/checksum.js';
 import { MessagePacker } from '../../src/platform/node/packer.js';
 import type { Clock } from '../../src/platform/ports.js';
@@ -254,7 +254,7 @@ export class GatewayNode {
         {
           onUp: (up) => { core.onLinkUp(up); },
           onSwitched: (switched) => { core.onLinkSwitched(switched); },
-          onStopping: (from) => { core.moves.onStopping(from); },
+          onStopping: (from) => { core.leaving.onStopping(from); },
           onDown: (down) => { core.onLinkDown(down); },
           onFenceNotices: (from, bootId, notices) => { core.onFenceNotices(from, bootId, notices); },
           onAcknowledged: (from, handle, number) => { core.mirrors.onAcknowledged(from, handle, number); },

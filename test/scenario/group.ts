@@ -5,10 +5,10 @@
 import assert from 'node:assert/strict';
 import { Prng } from '../../src/base/prng.js';
 import type { MailEvents } from '../../src/gateway/queue/mail-events.js';
-import type { Partition } from '../../src/gateway/mirror/partition.js';
+import type { Partition } from '../../src/gateway/mirror/set/partition.js';
 import { createRouter } from '../../src/gateway/queue/router.js';
-import { OWN_ORIGIN } from '../../src/gateway/queue/types.js';
-import type { Ordering, Recipient, RecipientGroup, Router } from '../../src/gateway/queue/types.js';
+import { OWN_ORIGIN } from '../../src/gateway/mail-types.js';
+import type { Ordering, Recipient, RecipientGroup, Router } from '../../src/gateway/mail-types.js';
 import { GatewayNode } from './gateway-node.js';
 import { Letter, Letters } from './letters.js';
 import { Network } from './network.js';

@@ -1,7 +1,7 @@
 /** An owner that is back gets its partitions from who rescued them, in full traffic and whatever dies meanwhile (docs/model, rule 13). */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { COMMITTED, NOT_READY } from '../../src/gateway/queue/types.js';
+import { COMMITTED, NOT_READY } from '../../src/gateway/mail-types.js';
 import { checkNoDuplicates, checkNoLoss, checkOrder } from './checks.js';
 import type { GroupOptions } from './group.js';
 import { Group } from './group.js';

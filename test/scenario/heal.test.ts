@@ -1,8 +1,8 @@
 /** Mirrors that are away for a moment, for long, or are told to go: repeats, tails, replacement, drain (G1, G2, G4). */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import type { RepairCounters } from '../../src/gateway/mirror/repair-counters.js';
-import { COMMITTED } from '../../src/gateway/queue/types.js';
+import type { RepairCounters } from '../../src/gateway/mirror/feed/repair-counters.js';
+import { COMMITTED } from '../../src/gateway/mail-types.js';
 import { checkAll } from './checks.js';
 import { copiesOf, coreOf } from './inspect.js';
 import { World } from './world.js';
@@ -165,12 +165,12 @@ describe('moves', () => {
     world.run(50);
     const { core } = world.gateway;
     assert.ok(core !== undefined);
-    core.moves.drain('store-a');
+    core.leaving.drain('store-a');
     let least = 2;
     world.until(() => {
       if (world.scheduler.stepCount % 50 === 0) world.submit(['q1', 'q3']);
       for (const mirror of core.registry.partitions) least = Math.min(least, mirror.inSyncCount);
-      return core.moves.copiesAt('store-a') === 0;
+      return core.leaving.copiesAt('store-a') === 0;
     }, 20_000, 'the store empty');
     assert.equal(least, 2, 'no queue was ever short of a mirror');
     world.run(100);
@@ -225,15 +225,15 @@ describe('moves', () => {
       world.hops.script = () => 'hang';
       world.submitMany(10, ['q1']);
       world.run(50);
-      const { moves } = coreOf(world);
-      moves.drain('store-b');
+      const { leaving } = coreOf(world);
+      leaving.drain('store-b');
       world.run(5000);
-      assert.deepEqual([moves.copiesAt('store-b'), moves.stuckAt('store-b')], minReplicas === 1 ? [0, 0] : [8, 8]);
+      assert.deepEqual([leaving.copiesAt('store-b'), leaving.stuckAt('store-b')], minReplicas === 1 ? [0, 0] : [8, 8]);
       assert.equal(coreOf(world).accepting, true, 'mail goes on');
-      moves.undrain('store-b');
+      leaving.undrain('store-b');
       world.until(() => storesOf(world, 'q1').length === 2, 10_000, 'both');
       world.run(200);
-      assert.deepEqual([moves.stuckAt('store-b'), moves.copiesMissing()], [0, 0]);
+      assert.deepEqual([leaving.stuckAt('store-b'), leaving.copiesMissing()], [0, 0]);
       quietAndJudged(world);
     }
   });

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { nextHopOf } from '../../src/gateway/queue/next-hop.js';
 import { EntryState } from '../../src/gateway/queue/entry-table.js';
-import { COMMITTED } from '../../src/gateway/queue/types.js';
+import { COMMITTED } from '../../src/gateway/mail-types.js';
 import { doById, type DoneById, type MessageVerb } from './by-id.js';
 import { checkNoDuplicates, checkNoLoss } from './checks.js';
 import { Group } from './group.js';

@@ -3,8 +3,8 @@
  * hold the same; in which state a gateway has a message.
  */
 import assert from 'node:assert/strict';
-import type { GatewayCore } from '../../src/gateway/core.js';
-import type { Partition } from '../../src/gateway/mirror/partition.js';
+import type { GatewayCore } from '../../src/gateway/daemon/core.js';
+import type { Partition } from '../../src/gateway/mirror/set/partition.js';
 import type { MailQueue } from '../../src/gateway/queue/mail-queue.js';
 import type { MirroredPartition } from '../../src/kvs/core/mirrored-partition.js';
 import type { Store } from '../../src/kvs/core/store.js';

@@ -5,8 +5,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { EntryState } from '../../src/gateway/queue/entry-table.js';
-import type { Ordering } from '../../src/gateway/queue/types.js';
-import { COMMITTED } from '../../src/gateway/queue/types.js';
+import type { Ordering } from '../../src/gateway/mail-types.js';
+import { COMMITTED } from '../../src/gateway/mail-types.js';
 import { doById } from './by-id.js';
 import { checkAll } from './checks.js';
 import { coreOf, stateOf, onlyQueue } from './inspect.js';

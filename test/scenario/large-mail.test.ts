@@ -5,7 +5,7 @@
  */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { COMMITTED, NO_MEMORY } from '../../src/gateway/queue/types.js';
+import { COMMITTED, NO_MEMORY } from '../../src/gateway/mail-types.js';
 import { checkNoDuplicates, checkNoLoss, checkOrder } from './checks.js';
 import { Group } from './group.js';
 import type { Letter } from './letters.js';

@@ -1,8 +1,8 @@
 /** A store that a running gateway learns of late: it is used, and a copy there counts again, with no restart. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import type { Partition } from '../../src/gateway/mirror/partition.js';
-import { COMMITTED } from '../../src/gateway/queue/types.js';
+import type { Partition } from '../../src/gateway/mirror/set/partition.js';
+import { COMMITTED } from '../../src/gateway/mail-types.js';
 import { RegisterMap } from '../../src/register/core/register-map.js';
 import { checkAll, checkNoDuplicates, checkNoLoss } from './checks.js';
 import { coreOf } from './inspect.js';

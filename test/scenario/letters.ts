@@ -4,7 +4,7 @@
  *
  * Every noteworthy moment gets a number of one common order (`moment`), so that "before" is exact.
  */
-import type { Recipient, SubmissionOutcome } from '../../src/gateway/queue/types.js';
+import type { Recipient, SubmissionOutcome } from '../../src/gateway/mail-types.js';
 
 /** A message of a client. */
 export class Letter {

@@ -1,8 +1,8 @@
 /** Rules that operators give, or take back, while the register is away, src/gateway/orders/local-rules.ts. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import type { GatewayCore } from '../../src/gateway/core.js';
-import { COMMITTED } from '../../src/gateway/queue/types.js';
+import type { GatewayCore } from '../../src/gateway/daemon/core.js';
+import { COMMITTED } from '../../src/gateway/mail-types.js';
 import { checkNoDuplicates, checkNoLoss } from './checks.js';
 import { Group } from './group.js';
 import { coreOf } from './inspect.js';

@@ -5,7 +5,7 @@ import type { AgeKey, AgesAnswer, FindAnswer, ShownEntry } from '../../src/admin
 import { AGE_KEYS_MAX } from '../../src/admin-api/look.js';
 import type { Selector } from '../../src/admin-api/queue-orders.js';
 import { formatMessageId } from '../../src/base/text-id.js';
-import { AT_STORES, ExportView } from '../../src/gateway/export-view.js';
+import { AT_STORES, ExportView } from '../../src/gateway/admin/export-view.js';
 import { bindingLimits } from '../../src/gateway/look/binding-limits.js';
 import { MessageView } from '../../src/gateway/look/message-view.js';
 import { QueueAges } from '../../src/gateway/look/queue-ages.js';

@@ -1,7 +1,7 @@
 /** A store whose answers break the protocol: nobody waits for what will never come (G2b, G8). */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { COMMITTED } from '../../src/gateway/queue/types.js';
+import { COMMITTED } from '../../src/gateway/mail-types.js';
 import { crc32 } from '../../src/platform/node/checksum.js';
 import { MessagePacker } from '../../src/platform/node/packer.js';
 import { HEADER_BYTES, encodeFrame } from '../../src/protocol/frame.js';

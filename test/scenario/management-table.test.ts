@@ -1,7 +1,7 @@
 /** The management table as operators see it: what each mirror lacks, why, since when, and which queues come first. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { CoreView } from '../../src/gateway/core-view.js';
+import { CoreView } from '../../src/gateway/admin/core-view.js';
 import type { TableRowAnswer } from '../../src/admin-api/gateway-answers.js';
 import { GatewayMetrics } from '../../src/observability/gateway-metrics.js';
 import { doById } from './by-id.js';

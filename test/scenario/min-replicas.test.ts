@@ -1,7 +1,7 @@
 /** `min_replicas: 2`: no 250 with one copy, whatever is under way; what was answered is delivered all the same (G1, G6). */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { COMMITTED, NOT_READY } from '../../src/gateway/queue/types.js';
+import { COMMITTED, NOT_READY } from '../../src/gateway/mail-types.js';
 import { checkAll } from './checks.js';
 import { coreOf } from './inspect.js';
 import type { WorldOptions } from './world.js';

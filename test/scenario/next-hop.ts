@@ -8,8 +8,8 @@
  * The next hop outlives gateways; a Carrier ends with its gateway's process.
  */
 import assert from 'node:assert/strict';
-import type { Delivery, DeliveryQueue, DeliveryResult, DeliverySink, DeliverySource, Outage, RecipientResult } from '../../src/gateway/queue/types.js';
-import { DEFERRED, DELIVERED, FAILED } from '../../src/gateway/queue/types.js';
+import type { Delivery, DeliveryQueue, DeliveryResult, DeliverySink, DeliverySource, Outage, RecipientResult } from '../../src/gateway/mail-types.js';
+import { DEFERRED, DELIVERED, FAILED } from '../../src/gateway/mail-types.js';
 import { checkStrict } from './checks.js';
 import type { Letters } from './letters.js';
 import { sameBytes, textOf } from './letters.js';

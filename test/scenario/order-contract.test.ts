@@ -11,9 +11,9 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { OrderVerb, QueueOrder, QueueOrderAnswer } from '../../src/admin-api/queue-orders.js';
-import type { GatewayCore } from '../../src/gateway/core.js';
+import type { GatewayCore } from '../../src/gateway/daemon/core.js';
 import { EntryState } from '../../src/gateway/queue/entry-table.js';
-import { COMMITTED } from '../../src/gateway/queue/types.js';
+import { COMMITTED } from '../../src/gateway/mail-types.js';
 import { checkNoDuplicates } from './checks.js';
 import { Group } from './group.js';
 import { coreOf, stateOf } from './inspect.js';

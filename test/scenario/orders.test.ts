@@ -4,7 +4,7 @@ import { describe, test } from 'node:test';
 import type { OrderVerb, QueueOrderAnswer, Selector } from '../../src/admin-api/queue-orders.js';
 import { formatMessageId } from '../../src/base/text-id.js';
 import { EntryState } from '../../src/gateway/queue/entry-table.js';
-import { NOTIFY_DELAY, NOTIFY_FAILURE, NOTIFY_NEVER, NOTIFY_SUCCESS, NOT_READY } from '../../src/gateway/queue/types.js';
+import { NOTIFY_DELAY, NOTIFY_FAILURE, NOTIFY_NEVER, NOTIFY_SUCCESS, NOT_READY } from '../../src/gateway/mail-types.js';
 import { doById } from './by-id.js';
 import { checkAll } from './checks.js';
 import { Group } from './group.js';

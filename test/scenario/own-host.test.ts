@@ -4,8 +4,8 @@
  */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { Degradation } from '../../src/gateway/degradation.js';
-import { COMMITTED } from '../../src/gateway/queue/types.js';
+import { Degradation } from '../../src/gateway/admin/degradation.js';
+import { COMMITTED } from '../../src/gateway/mail-types.js';
 import { checkNoDuplicates, checkNoLoss } from './checks.js';
 import { Group } from './group.js';
 

@@ -3,8 +3,8 @@
  * does not leave, gw-2 may rescue it; its copies are at the first two of three stores.
  */
 import assert from 'node:assert/strict';
-import type { Partition } from '../../src/gateway/mirror/partition.js';
-import { COMMITTED } from '../../src/gateway/queue/types.js';
+import type { Partition } from '../../src/gateway/mirror/set/partition.js';
+import { COMMITTED } from '../../src/gateway/mail-types.js';
 import type { PartitionRecord } from '../../src/protocol/partition-record.js';
 import { checkNoDuplicates, checkNoLoss } from './checks.js';
 import type { GroupOptions } from './group.js';

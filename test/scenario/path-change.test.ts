@@ -1,7 +1,7 @@
 /** Mail that comes while a link changes its path: numbered on, within the credit that is left (G1, G7). */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { COMMITTED, NO_MEMORY } from '../../src/gateway/queue/types.js';
+import { COMMITTED, NO_MEMORY } from '../../src/gateway/mail-types.js';
 import { checkAll } from './checks.js';
 import type { Letter } from './letters.js';
 import { World } from './world.js';

@@ -1,7 +1,7 @@
 /** A link that changes its path in the middle of a repair: what was begun there begins anew, and nothing is lost (G1, G2). */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { COMMITTED } from '../../src/gateway/queue/types.js';
+import { COMMITTED } from '../../src/gateway/mail-types.js';
 import { checkAll } from './checks.js';
 import type { StoreNode } from './store-node.js';
 import { World } from './world.js';

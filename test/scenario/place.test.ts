@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { COMMITTED } from '../../src/gateway/queue/types.js';
+import { COMMITTED } from '../../src/gateway/mail-types.js';
 import { checkNoDuplicates, checkNoLoss, checkOrder } from './checks.js';
 import { Group } from './group.js';
 

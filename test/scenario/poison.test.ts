@@ -1,9 +1,9 @@
-/** Messages that end each process that works on them (DESIGN "Poison"): src/gateway/queue/report-job.ts, message-holds.ts. */
+/** Messages that end each process that works on them (DESIGN "Poison"): src/gateway/queue/reports/report-job.ts, message-holds.ts. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import type { GatewayCore } from '../../src/gateway/core.js';
+import type { GatewayCore } from '../../src/gateway/daemon/core.js';
 import { EntryState } from '../../src/gateway/queue/entry-table.js';
-import { COMMITTED, NOTIFY_DELAY, NOTIFY_FAILURE, NOTIFY_SUCCESS, NOT_READY } from '../../src/gateway/queue/types.js';
+import { COMMITTED, NOTIFY_DELAY, NOTIFY_FAILURE, NOTIFY_SUCCESS, NOT_READY } from '../../src/gateway/mail-types.js';
 import { doById } from './by-id.js';
 import { checkNoDuplicates, checkNoLoss } from './checks.js';
 import { Group } from './group.js';

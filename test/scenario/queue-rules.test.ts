@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { RuleVerb } from '../../src/admin-api/queue-rules.js';
-import type { GatewayCore } from '../../src/gateway/core.js';
-import { COMMITTED } from '../../src/gateway/queue/types.js';
+import type { GatewayCore } from '../../src/gateway/daemon/core.js';
+import { COMMITTED } from '../../src/gateway/mail-types.js';
 import { checkAll, checkNoDuplicates, checkNoLoss, checkOrder } from './checks.js';
 import { Group } from './group.js';
 import { coreOf, stateOf } from './inspect.js';

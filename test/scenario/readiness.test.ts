@@ -1,7 +1,7 @@
 /** When the gateway takes new mail, and so keeps its SMTP port open (G6): src/gateway/queue/readiness.ts. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { COMMITTED, NOT_READY } from '../../src/gateway/queue/types.js';
+import { COMMITTED, NOT_READY } from '../../src/gateway/mail-types.js';
 import { Group } from './group.js';
 import type { LogLine } from './ports.js';
 import { coreOf } from './inspect.js';

@@ -1,7 +1,7 @@
 /** Copies spread over a store that is new: by themselves, slowly; at once by order; and never back again. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { COMMITTED } from '../../src/gateway/queue/types.js';
+import { COMMITTED } from '../../src/gateway/mail-types.js';
 import { checkNoDuplicates, checkNoLoss } from './checks.js';
 import { World } from './world.js';
 import type { WorldOptions } from './world.js';
@@ -87,10 +87,10 @@ describe('a store that is new', () => {
 
   test('gets nothing while a copy is missing, and its part as soon as none is', () => {
     const world = World.started({ stores: 3 });
-    const { moves, mirrors: { rebalance } } = world.gateway.core ?? assert.fail('it lives');
-    moves.drain('store-c');
+    const { leaving, mirrors: { rebalance } } = world.gateway.core ?? assert.fail('it lives');
+    leaving.drain('store-c');
     world.until(() => copies(world)[2] === 0 && world.inSync, 60_000, 'it is empty');
-    moves.undrain('store-c');
+    leaving.undrain('store-c');
     world.store('b').kill();
     world.run(3000);
     rebalance.order();
@@ -132,14 +132,14 @@ describe('a store that is new', () => {
 
   test('and that takes the place of a drained copy lets the one stay that was to move to it', () => {
     const world = grown();
-    const { moves, mirrors: { rebalance } } = world.gateway.core ?? assert.fail('it lives');
+    const { leaving, mirrors: { rebalance } } = world.gateway.core ?? assert.fail('it lives');
     world.run(2000);
     world.holdRequests(world.store('c'), true);
     rebalance.order();
     world.until(() => rebalance.moving.length === 4, 10_000, 'moves');
     const { partition, from } = rebalance.moving[0] ?? assert.fail('one of them');
     const other = partition.rows.find(({ storeId }) => storeId !== from && storeId !== 'store-c');
-    moves.drain(other?.storeId ?? assert.fail('its other copy'));
+    leaving.drain(other?.storeId ?? assert.fail('its other copy'));
     world.holdRequests(world.store('c'), false);
     let fewest = 2;
     const endMs = world.scheduler.nowMs + 5000;

@@ -1,12 +1,12 @@
 /** A gateway that died and came back, with its stores in every condition (G2, G3, G8, G9). */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { COMMITTED, NOT_READY, REFUSED } from '../../src/gateway/queue/types.js';
+import { COMMITTED, NOT_READY, REFUSED } from '../../src/gateway/mail-types.js';
 import { doById } from './by-id.js';
 import { checkAll } from './checks.js';
 import { coreOf, copiesOf, onlyQueue } from './inspect.js';
 import type { StoreNode } from './store-node.js';
-import type { Partition } from '../../src/gateway/mirror/partition.js';
+import type { Partition } from '../../src/gateway/mirror/set/partition.js';
 import type { MailQueue } from '../../src/gateway/queue/mail-queue.js';
 import { World } from './world.js';
 

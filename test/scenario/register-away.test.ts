@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { COMMITTED } from '../../src/gateway/queue/types.js';
+import { COMMITTED } from '../../src/gateway/mail-types.js';
 import { Waiting } from '../../src/recovery/ownership/waiting.js';
 import { checkAll } from './checks.js';
 import { coreOf } from './inspect.js';
@@ -109,7 +109,7 @@ describe('the register is away', () => {
   test('what is served is not said to wait: neither a move of copies that can not be recorded, nor what others have', () => {
     const world = started({ stores: 3 });
     world.register.goAway('silent');
-    coreOf(world).moves.drain('store-b');
+    coreOf(world).leaving.drain('store-b');
     world.run(30_000);
     assert.notEqual(coreOf(world).registerAway, '');
     const { partitions } = coreOf(world).registry;

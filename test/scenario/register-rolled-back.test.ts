@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { COMMITTED, NOT_READY } from '../../src/gateway/queue/types.js';
+import { COMMITTED, NOT_READY } from '../../src/gateway/mail-types.js';
 import { Waiting } from '../../src/recovery/ownership/waiting.js';
 import { RegisterMap } from '../../src/register/core/register-map.js';
 import { checkAll, checkNoDuplicates, checkNoLoss } from './checks.js';
@@ -56,7 +56,7 @@ describe('the register is rolled back', () => {
       const pair = loaded();
       const { group, first } = pair;
       const before = isLost ? new RegisterMap() : group.register.snapshot();
-      group.gateway('gw-1').core?.moves.drain(first.id);
+      group.gateway('gw-1').core?.leaving.drain(first.id);
       group.until(() => recordOf(pair)?.members.every(({ storeId }) => storeId !== first.id) === true, 'another set');
       group.run(1500);
       const epoch = recordOf(pair)?.epoch ?? 0;
@@ -66,7 +66,7 @@ describe('the register is rolled back', () => {
       assert.ok((recordOf(pair)?.epoch ?? 0) > epoch, 'above all that was');
       assert.equal(partitionAt(pair, 'gw-2'), undefined);
       assert.equal(partitionAt(pair, 'gw-1')?.length, LETTERS);
-      group.gateway('gw-1').core?.moves.undrain(first.id);
+      group.gateway('gw-1').core?.leaving.undrain(first.id);
       judged(pair);
     });
 
@@ -74,7 +74,7 @@ describe('the register is rolled back', () => {
       const pair = loaded();
       const { group, first } = pair;
       const before = isLost ? new RegisterMap() : group.register.snapshot();
-      group.gateway('gw-1').core?.moves.drain(first.id);
+      group.gateway('gw-1').core?.leaving.drain(first.id);
       group.until(() => recordOf(pair)?.members.every(({ storeId }) => storeId !== first.id) === true, 'another set');
       // What only the newer set has.
       const late = group.submit('gw-1', ['q1']);

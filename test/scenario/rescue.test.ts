@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { rendezvous } from '../../src/gateway/ownership/rendezvous.js';
 import type { WaitingPartition } from '../../src/gateway/ownership/holdings.js';
-import { COMMITTED } from '../../src/gateway/queue/types.js';
+import { COMMITTED } from '../../src/gateway/mail-types.js';
 import { checkNoDuplicates, checkNoLoss, checkOrder } from './checks.js';
 import { Group } from './group.js';
 import type { GroupOptions } from './group.js';

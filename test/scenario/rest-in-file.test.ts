@@ -4,12 +4,12 @@
  */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { COMMITTED } from '../../src/gateway/queue/types.js';
+import { COMMITTED } from '../../src/gateway/mail-types.js';
 import { checkNoDuplicates, checkNoLoss } from './checks.js';
 import type { GroupOptions } from './group.js';
 import { Group } from './group.js';
 import { hasQueue } from './inspect.js';
-import type { Partition } from '../../src/gateway/mirror/partition.js';
+import type { Partition } from '../../src/gateway/mirror/set/partition.js';
 import type { StoreNode } from './store-node.js';
 
 function servedAt(group: Group, id: string): Partition | undefined {

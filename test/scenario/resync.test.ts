@@ -1,7 +1,7 @@
 /** Mirrors that are lost and come back: refill while mail goes on, and who stays a member meanwhile (G2, G6). */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { COMMITTED } from '../../src/gateway/queue/types.js';
+import { COMMITTED } from '../../src/gateway/mail-types.js';
 import { checkAll } from './checks.js';
 import { copiesOf } from './inspect.js';
 import { World } from './world.js';

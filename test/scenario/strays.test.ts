@@ -5,7 +5,7 @@
  */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { COMMITTED } from '../../src/gateway/queue/types.js';
+import { COMMITTED } from '../../src/gateway/mail-types.js';
 import { HolderState } from '../../src/recovery/ownership/holder.js';
 import { checkNoDuplicates, checkNoLoss } from './checks.js';
 import { RegisterMap } from '../../src/register/core/register-map.js';
@@ -31,7 +31,7 @@ function left(when: 'at once' | 'half filled' | 'filled'): Left {
   const members = (): readonly string[] => (group.register.recordOf(NAME)?.members ?? []).map(({ storeId }) => storeId);
   const store = group.stores.find(({ id }) => !members().includes(id)) ?? assert.fail('there are three');
   const [leaver = ''] = members();
-  group.gateway('gw-1').core?.moves.drain(leaver);
+  group.gateway('gw-1').core?.leaving.drain(leaver);
   // What is asked of it takes a while, and its record is never changed.
   const copyThere = (): number => store.store?.partitions.find(NAME)?.refillCount ?? -1;
   const isSo = { 'at once': () => copyThere() >= 0, 'half filled': () => copyThere() > COUNT / 2, filled: () => isWhole(store) };

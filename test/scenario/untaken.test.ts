@@ -6,7 +6,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { WaitingPartition } from '../../src/gateway/ownership/holdings.js';
-import { COMMITTED } from '../../src/gateway/queue/types.js';
+import { COMMITTED } from '../../src/gateway/mail-types.js';
 import { checkNoDuplicates, checkNoLoss } from './checks.js';
 import { Group } from './group.js';
 import { holderOf, judged, loaded, oneDeliversAtMost, untilHeldBy } from './pair.js';

@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { COMMITTED, NO_MEMORY } from '../../src/gateway/queue/types.js';
+import { COMMITTED, NO_MEMORY } from '../../src/gateway/mail-types.js';
 import { checkNoDuplicates, checkNoLoss } from './checks.js';
 import { World } from './world.js';
 import type { WorldOptions } from './world.js';

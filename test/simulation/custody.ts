@@ -11,8 +11,8 @@
  * operator gave copies up. A change of the record that arrives after its sender died may leave out the last copy that
  * lives: while it is under way the members of both records are needed.
  */
-import type { GatewayCore } from '../../src/gateway/core.js';
-import type { Partition } from '../../src/gateway/mirror/partition.js';
+import type { GatewayCore } from '../../src/gateway/daemon/core.js';
+import type { Partition } from '../../src/gateway/mirror/set/partition.js';
 import type { MirroredPartition } from '../../src/kvs/core/mirrored-partition.js';
 import type { Store } from '../../src/kvs/core/store.js';
 import type { PartitionRecord } from '../../src/protocol/partition-record.js';

@@ -4,11 +4,11 @@
  * Every check compares what was seen from outside (ledger.ts) with the memories of the processes; a check that
  * fails throws a GuaranteeBroken, whose text begins with the guarantee.
  */
-import type { GatewayCore } from '../../src/gateway/core.js';
-import type { Partition } from '../../src/gateway/mirror/partition.js';
+import type { GatewayCore } from '../../src/gateway/daemon/core.js';
+import type { Partition } from '../../src/gateway/mirror/set/partition.js';
 import { MailQueue } from '../../src/gateway/queue/mail-queue.js';
-import type { Delivery } from '../../src/gateway/queue/types.js';
-import { COMMITTED, NOTIFY_NEVER, NO_MEMORY, NOT_READY, REFUSED } from '../../src/gateway/queue/types.js';
+import type { Delivery } from '../../src/gateway/mail-types.js';
+import { COMMITTED, NOTIFY_NEVER, NO_MEMORY, NOT_READY, REFUSED } from '../../src/gateway/mail-types.js';
 import type { PartitionRecord } from '../../src/protocol/partition-record.js';
 import { isSameHolder } from '../../src/protocol/partition-record.js';
 import { HolderState } from '../../src/recovery/ownership/holder.js';

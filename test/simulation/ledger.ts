@@ -5,10 +5,10 @@
  *
  * Every noteworthy moment has a number of one common order, so that "before" is exact.
  */
-import type { Partition } from '../../src/gateway/mirror/partition.js';
+import type { Partition } from '../../src/gateway/mirror/set/partition.js';
 import type { PartitionSet } from '../../src/recovery/ownership/partition-set.js';
-import type { Recipient, SubmissionOutcome } from '../../src/gateway/queue/types.js';
-import { COMMITTED } from '../../src/gateway/queue/types.js';
+import type { Recipient, SubmissionOutcome } from '../../src/gateway/mail-types.js';
+import { COMMITTED } from '../../src/gateway/mail-types.js';
 import { contentOf } from '../scenario/letters.js';
 
 /** The gateway died before it answered: the client knows nothing. */

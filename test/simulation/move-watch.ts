@@ -3,7 +3,7 @@
  * store for one: nobody may have fewer copies for being tidy. What is told of each partition is what its holder
  * knows at one look and at the next.
  */
-import type { Partition } from '../../src/gateway/mirror/partition.js';
+import type { Partition } from '../../src/gateway/mirror/set/partition.js';
 import { GuaranteeBroken } from './broken.js';
 import type { World } from './world.js';
 

@@ -31,7 +31,7 @@ const SHOWN_MAX = 400;
 const SET = 'src/recovery/ownership/partition-set.js';
 const HOLDER = 'src/recovery/ownership/holder.js';
 const LEASE = 'src/recovery/ownership/link-lease.js';
-const ADOPTIONS = 'src/gateway/ownership/adoptions.js';
+const ADOPTIONS = 'src/gateway/recovered/adoptions.js';
 const HOLDINGS = 'src/gateway/ownership/holdings.js';
 const READINGS = 'src/recovery/readings.js';
 
@@ -59,13 +59,13 @@ export const MUTANTS: readonly Mutant[] = [
     new: 'return DONE;',
   },
   {
-    name: 'rule 12: a partition that was lost is kept', file: 'src/gateway/mirror/partition.js',
+    name: 'rule 12: a partition that was lost is kept', file: 'src/gateway/mirror/set/partition.js',
     old: 'return !this.isForgotten && this.holder.mayDeliver(nowMs);',
     new: 'return this.holder.mayDeliver(nowMs);',
     also: [{ file: HOLDER, old: '    #lose(nowMs, why) {\n', new: '    #lose(nowMs, why) {\n        if (this.#set !== undefined) return;\n' }],
   },
   {
-    name: 'reuse a transaction number', file: 'src/gateway/mirror/partition.js',
+    name: 'reuse a transaction number', file: 'src/gateway/mirror/set/partition.js',
     old: 'this.lastNumber += 1;',
     new: 'if (this.lastNumber % 40 !== 39 || this.section.rowCount > 0) this.lastNumber += 1;',
   },
@@ -86,7 +86,7 @@ export const MUTANTS: readonly Mutant[] = [
     new: 'this.#entries.link(copy, entry, position, copy.last);',
   },
   {
-    name: 'number reused after a refusal', file: 'src/gateway/mirror/partition.js',
+    name: 'number reused after a refusal', file: 'src/gateway/mirror/set/partition.js',
     old: 'withdraw(position) {',
     new: 'withdraw(position) {\n        this.lastNumber -= 1;',
   },
@@ -106,7 +106,7 @@ export const MUTANTS: readonly Mutant[] = [
     new: '{}',
   },
   {
-    name: 'deliveries wait for the last block', file: 'src/gateway/core.js',
+    name: 'deliveries wait for the last block', file: 'src/gateway/daemon/core.js',
     old: 'queue.readyCount > 0 && queue.routed && !queue.isSuspended',
     new: 'queue.readyCount > 0 && queue.routed && !queue.isSuspended && !queue.isRecovering',
     heldBy: 'test/scenario/recovery.test.ts',
@@ -207,9 +207,9 @@ export const MUTANTS: readonly Mutant[] = [
     heldBy: 'test/scenario/hand-back.test.ts',
   },
   {
-    name: 'memory: kept changes stay while what ends mail needs the room', file: 'src/gateway/mirror/change-ring.js',
+    name: 'memory: kept changes stay while what ends mail needs the room', file: 'src/gateway/mirror/feed/change-ring.js',
     old: 'Math.min(this.#bytesMax, this.#ports.roomBytes())', new: 'this.#bytesMax',
-    heldBy: 'test/unit/gateway/mirror/change-ring.test.ts',
+    heldBy: 'test/unit/gateway/mirror/feed/change-ring.test.ts',
   },
   {
     name: 'memory: a head goes before every copy has what became of it', file: 'src/gateway/queue/due-bodies.js',

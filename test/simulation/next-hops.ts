@@ -8,9 +8,9 @@
  *                     └─► given back, in its place
  */
 import assert from 'node:assert/strict';
-import type { GatewayCore } from '../../src/gateway/core.js';
-import type { Delivery, DeliveryQueue, DeliveryResult, DeliverySink, Outage, RecipientResult } from '../../src/gateway/queue/types.js';
-import { DEFERRED, DELIVERED, FAILED } from '../../src/gateway/queue/types.js';
+import type { GatewayCore } from '../../src/gateway/daemon/core.js';
+import type { Delivery, DeliveryQueue, DeliveryResult, DeliverySink, Outage, RecipientResult } from '../../src/gateway/mail-types.js';
+import { DEFERRED, DELIVERED, FAILED } from '../../src/gateway/mail-types.js';
 import type { Timeline } from '../scenario/timeline.js';
 
 export type Answer = 'accept' | 'defer' | 'reject' | 'cut' | 'down' | 'hang';

@@ -3,7 +3,7 @@
  * fault it is about. Most kinds are off, so that the others meet one another often (swarm testing).
  */
 import { Prng } from '../../src/base/prng.js';
-import type { Ordering } from '../../src/gateway/queue/types.js';
+import type { Ordering } from '../../src/gateway/mail-types.js';
 
 export const FAULT_KINDS = [
   'kill-gateway', 'kill-store', 'blink', 'stop-gateway', 'stop-store', 'freeze-gateway', 'freeze-store', 'reset-path', 'cut-path', 'cut-link', 'stall-path',

@@ -25,7 +25,7 @@
 import type { PlotName } from './plan.js';
 import type { Stage } from './stage.js';
 import type { GatewayMachine, StoreMachine } from './world.js';
-import type { Partition } from '../../src/gateway/mirror/partition.js';
+import type { Partition } from '../../src/gateway/mirror/set/partition.js';
 import { HolderState } from '../../src/recovery/ownership/holder.js';
 
 /** A time to wait in ms, or what to wait for. */
@@ -144,7 +144,7 @@ function* drainCut(stage: Stage): Generator<Wait, void, void> {
   const { owner, partition, one, other } = yield* loaded(stage);
   const { core } = owner;
   if (core === undefined) return;
-  core.moves.drain(one.id);
+  core.leaving.drain(one.id);
   yield () => partition.rows.some((row) => row.storeId === one.id && row.mayLeave);
   stage.hold(owner, [other], true, 'answers');
   yield 5;
@@ -154,7 +154,7 @@ function* drainCut(stage: Stage): Generator<Wait, void, void> {
   yield 200;
   stage.hold(owner, [other], false);
   yield 1000;
-  core.moves.undrain(one.id);
+  core.leaving.undrain(one.id);
 }
 
 function* changeInDoubt(stage: Stage): Generator<Wait, void, void> {

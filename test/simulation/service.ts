@@ -11,10 +11,10 @@
  *
  * Between closed and open either will do.
  */
-import type { GatewayCore } from '../../src/gateway/core.js';
-import type { Partition } from '../../src/gateway/mirror/partition.js';
+import type { GatewayCore } from '../../src/gateway/daemon/core.js';
+import type { Partition } from '../../src/gateway/mirror/set/partition.js';
 import type { MailQueue } from '../../src/gateway/queue/mail-queue.js';
-import type { Route } from '../../src/gateway/queue/types.js';
+import type { Route } from '../../src/gateway/mail-types.js';
 import { GuaranteeBroken } from './broken.js';
 import type { Answer } from './next-hops.js';
 import type { SimProcess } from './process.js';

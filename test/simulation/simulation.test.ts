@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
-import { COMMITTED, DELIVERED } from '../../src/gateway/queue/types.js';
+import { COMMITTED, DELIVERED } from '../../src/gateway/mail-types.js';
 import { MUTANTS, misfits, tryMutant } from './mutants.js';
 import { planOf } from './plan.js';
 import { simulate } from './simulate.js';

@@ -5,7 +5,7 @@
  *   play ─► next() ─ yields ms ─────────────────► after so many ms ─► next() …
  *                  └ yields a condition ─► looked at every LOOK_MS ─► true: next() │ PATIENCE_MS over: the end
  */
-import type { Partition } from '../../src/gateway/mirror/partition.js';
+import type { Partition } from '../../src/gateway/mirror/set/partition.js';
 import type { Prng } from '../../src/base/prng.js';
 import type { FaultKind, PlotName } from './plan.js';
 import type { Letter } from './ledger.js';

@@ -5,7 +5,7 @@
  *   draw ─► fault of an enabled kind ─ after its time ─► undone         calm: everything is undone at once
  */
 import type { Prng } from '../../src/base/prng.js';
-import { NO_MEMORY, NO_REPLY, REFUSED } from '../../src/gateway/queue/types.js';
+import { NO_MEMORY, NO_REPLY, REFUSED } from '../../src/gateway/mail-types.js';
 import type { Path } from '../scenario/network.js';
 import type { Letter } from './ledger.js';
 import { UNANSWERED } from './ledger.js';
@@ -82,7 +82,7 @@ export class Swarm {
     this.isCalm = true;
     this.downUntilMs.clear();
     this.stage.end();
-    for (const { core } of world.gateways) for (const { id } of world.stores) core?.moves.undrain(id);
+    for (const { core } of world.gateways) for (const { id } of world.stores) core?.leaving.undrain(id);
     this.healRegister();
     for (const gateway of world.gateways) {
       for (const store of world.stores) {
@@ -323,8 +323,8 @@ export class Swarm {
     const { world, prng } = this;
     const { id } = prng.pick(world.stores);
     this.fire('drain-store');
-    for (const { core, process } of world.gateways) if (!process.isFrozen) core?.moves.drain(id);
-    this.later(() => { for (const { core, process } of world.gateways) if (!process.isFrozen) core?.moves.undrain(id); });
+    for (const { core, process } of world.gateways) if (!process.isFrozen) core?.leaving.drain(id);
+    this.later(() => { for (const { core, process } of world.gateways) if (!process.isFrozen) core?.leaving.undrain(id); });
   }
 
   /** Whatever is amiss: copies move when nothing is missing, and stop where something is. */

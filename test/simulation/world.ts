@@ -9,10 +9,10 @@
  * Owns: the life of each process, and what every client was told. Not here: which faults happen when (swarm.ts).
  */
 import { Prng } from '../../src/base/prng.js';
-import type { GatewayCore } from '../../src/gateway/core.js';
+import type { GatewayCore } from '../../src/gateway/daemon/core.js';
 import type { MailEvents } from '../../src/gateway/queue/mail-events.js';
 import { createRouter } from '../../src/gateway/queue/router.js';
-import type { Router, Submission } from '../../src/gateway/queue/types.js';
+import type { Router, Submission } from '../../src/gateway/mail-types.js';
 import { GatewayNode } from '../scenario/gateway-node.js';
 import { Network } from '../scenario/network.js';
 import type { LogLine } from '../scenario/ports.js';

@@ -15,8 +15,8 @@ import type { Note } from '../../gateway/queue/note.js';
 import {
   ALIAS_SUCCESS, ALIAS_WRITTEN, ENVELOPE_8BIT, ENVELOPE_DOT_LINES, ENVELOPE_REQUIRETLS, ENVELOPE_UTF8_HEADER,
   NOTIFY_BITS, NOTIFY_DELAY, NOTIFY_FAILURE, NOTIFY_NEVER, NOTIFY_SUCCESS, RET_FULL, RET_HEADERS,
-} from '../../gateway/queue/types.js';
-import type { Envelope, Recipient } from '../../gateway/queue/types.js';
+} from '../../gateway/mail-types.js';
+import type { Envelope, Recipient } from '../../gateway/mail-types.js';
 import type { Packer } from '../../platform/ports.js';
 
 /** Where messages are found: in a partition of a store, or in a queue of a gateway. */

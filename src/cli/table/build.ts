@@ -10,7 +10,7 @@ import {
 } from 'node:fs';
 import { StringDecoder } from 'node:string_decoder';
 import { errorText } from '../../base/error-text.js';
-import { parsePath, normalizeDomain } from '../../gateway/inbound/policy/address.js';
+import { parsePath, normalizeDomain } from '../../smtp/address.js';
 import { digestOf } from '../../gateway/inbound/recipients-file.js';
 import { ALIAS_TARGETS_MAX, domainKey, tableKey } from '../../gateway/inbound/recipients/listing.js';
 import {

@@ -3,14 +3,14 @@
  * followed by the very code that does it (gateway/inbound/recipients/destinations.ts). No errors: mail to all
  * others goes on, and a table may be made in steps. Domains of the table are taken for relay domains.
  */
-import { parsePath } from '../../gateway/inbound/policy/address.js';
+import { parsePath } from '../../smtp/address.js';
 import { RelayPolicy } from '../../gateway/inbound/policy/relay-policy.js';
 import { RoleAddresses } from '../../gateway/inbound/policy/role-addresses.js';
 import { destinationsOf } from '../../gateway/inbound/recipients/destinations.js';
 import type { DestinationDesk, DestinationPorts } from '../../gateway/inbound/recipients/destinations.js';
 import { TableFile } from '../../gateway/inbound/recipients-file.js';
 import { domainKey, tableKey } from '../../gateway/inbound/recipients/listing.js';
-import { OWN_ORIGIN } from '../../gateway/queue/types.js';
+import { OWN_ORIGIN } from '../../gateway/mail-types.js';
 import { createRouter } from '../../gateway/queue/router.js';
 import { toAscii } from '../../platform/node/idna.js';
 

@@ -12,8 +12,8 @@ import { formatMessageId } from '../../base/text-id.js';
 import { PAGE_NEXT, PAGE_TYPE, encodeEntryPage } from '../../protocol/entry-page.js';
 import { ENTRY_ROW_BYTES } from '../../protocol/entry-rows.js';
 import { setTimeout as pause } from 'node:timers/promises';
-import { AT_STORES } from '../export-view.js';
-import type { ExportPage } from '../export-view.js';
+import { AT_STORES } from './export-view.js';
+import type { ExportPage } from './export-view.js';
 import { readerOf, refuse } from '../../platform/node/admin-guard.js';
 import { serve } from '../../platform/node/admin-server.js';
 import type { EventLog, LogFields } from '../../platform/ports.js';
@@ -22,7 +22,7 @@ import { messageOf } from './message-id.js';
 /** A page; AT_STORES: its first body is not here yet; undefined: there is no such thing. */
 type Found = ExportPage | typeof AT_STORES | undefined;
 
-/** Who reads the queues (gateway/export-view.ts). */
+/** Who reads the queues (gateway/admin/export-view.ts). */
 export interface ExportSource {
   /** `cursor` '' = the head. */
   exportPage(queue: string, queueClass: string, cursor: string): Found;

@@ -1,5 +1,5 @@
 /**
- * Copies spread evenly over the stores (gateway/mirror/rebalance.ts).
+ * Copies spread evenly over the stores (gateway/mirror/set/rebalance.ts).
  *
  *   GET  /api/v1/rebalance                                  what would move, and what moves: RebalanceAnswer
  *   POST /api/v1/rebalance  {"reason": TEXT, "who": TEXT}   it begins now
@@ -12,7 +12,7 @@ import { gatewayRoutes as routes } from '../../admin-api/routes.js';
 import { orderOf } from '../../platform/node/admin-guard.js';
 import { serve } from '../../platform/node/admin-server.js';
 import type { EventLog } from '../../platform/ports.js';
-import type { CopyMove, Rebalance } from '../mirror/rebalance.js';
+import type { CopyMove, Rebalance } from '../mirror/set/rebalance.js';
 
 export interface RebalancePorts {
   readonly gatewayId: string;

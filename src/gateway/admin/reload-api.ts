@@ -9,7 +9,7 @@ import type { FastifyInstance } from 'fastify';
 import { gatewayRoutes as routes } from '../../admin-api/routes.js';
 import { orderOf, refuse } from '../../platform/node/admin-guard.js';
 import { serve } from '../../platform/node/admin-server.js';
-import type { ReloadControl } from '../gateway-options.js';
+import type { ReloadControl } from '../daemon/gateway-options.js';
 import type { GatewayView } from './view.js';
 
 export function addReload(api: FastifyInstance, control: ReloadControl, view: GatewayView): void {

@@ -23,7 +23,7 @@ import type { QueueOrderControl } from './order-api.js';
 import { addQueueOrders } from './order-api.js';
 import type { RebalancePorts } from './rebalance-api.js';
 import { addRebalance } from './rebalance-api.js';
-import type { ReloadControl } from '../gateway-options.js';
+import type { ReloadControl } from '../daemon/gateway-options.js';
 import { addReload } from './reload-api.js';
 import type { RescueControl } from './rescue-api.js';
 import { addRescue } from './rescue-api.js';

@@ -1,8 +1,8 @@
 /**
  * The gateway as operators see it, in the answers of admin-api, which says what each field means: the admin
- * HTTP hands them out, the metrics and the command line read them. gateway/core-view.ts implements it; every
- * call reads what is there now, allocates its answer and is bounded (by `limit`). Nothing here is on the path
- * of a message.
+ * HTTP hands them out, the metrics and the command line read them. core-view.ts implements it; every call
+ * reads what is there now, allocates its answer and is bounded (by `limit`). Nothing here is on the path of a
+ * message.
  */
 import type {
   MessagePageAnswer, QueuePageAnswer, StatusAnswer, TablePageAnswer, TableRowAnswer,
@@ -24,9 +24,4 @@ export interface GatewayView {
   messages(queue: string, queueClass: string, cursor: string, limit: number): MessagePageAnswer | undefined;
   /** Wherever it is here. */
   message(messageId: number): ShownMessageAnswer;
-}
-
-/** Times in answers: whole seconds since 1970. */
-export function seconds(wallMs: number): number {
-  return Math.floor(wallMs / 1000);
 }

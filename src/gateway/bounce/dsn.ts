@@ -20,19 +20,19 @@
  * than by a library because every byte of the returned content must stay as it is.
  *
  * The caller sends it with the null reverse-path (RFC 3464 2) and never composes one for a message that came
- * with it. Not here: when a report is owed (gateway/queue), how it is queued (gateway/core.ts).
+ * with it. Not here: when a report is owed (gateway/queue), how it is queued (gateway/daemon/core.ts).
  */
 import { mailDate } from '../../base/mail-date.js';
 import { randomBytes } from 'node:crypto';
 import { unitextAsXtext, utf8AddressText } from '../../base/utf8-address.js';
 import {
   ENVELOPE_8BIT, ENVELOPE_DOT_LINES, ENVELOPE_UTF8_HEADER, RET_FULL, RET_HEADERS,
-} from '../queue/types.js';
+} from '../mail-types.js';
 import {
   HEADER_BYTES_MAX, RET_FULL_BYTES_MAX, SAID_CHARACTERS_MAX, TOLD_RECIPIENTS_MAX,
-} from '../queue/report-bounds.js';
-import type { ReportKind } from '../queue/report-writer.js';
-import type { Envelope, Recipient } from '../queue/types.js';
+} from '../queue/reports/report-bounds.js';
+import type { ReportKind } from '../queue/reports/report-writer.js';
+import type { Envelope, Recipient } from '../mail-types.js';
 import { fold, oneLine, xtextDecoded } from './dsn-text.js';
 import { isHidden, withoutMembers } from './hidden-members.js';
 import { TIME_EXPIRED, ownWords } from './own-words.js';

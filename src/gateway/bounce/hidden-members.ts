@@ -12,8 +12,8 @@
  * nobody behind an alias: it may quote or hint at any address, in any way. Its codes are; the log has it all
  * (mail-record.ts).
  */
-import { ALIAS_CHANGED } from '../queue/types.js';
-import type { Recipient } from '../queue/types.js';
+import { ALIAS_CHANGED } from '../mail-types.js';
+import type { Recipient } from '../mail-types.js';
 import type { DsnAction, DsnRecipient } from './dsn.js';
 
 const WORST_FIRST: readonly DsnAction[] = ['failed', 'delayed', 'relayed', 'expanded', 'delivered'];

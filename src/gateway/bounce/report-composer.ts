@@ -1,10 +1,10 @@
-/** From what the queue knows of a report (queue/report-writer.ts) to its bytes (dsn.ts). */
+/** From what the queue knows of a report (queue/reports/report-writer.ts) to its bytes (dsn.ts). */
 import ipaddr from 'ipaddr.js';
 import { formatMessageId } from '../../base/text-id.js';
 import type { LastResult } from '../queue/note.js';
-import type { ReportInput, ReportKind } from '../queue/report-writer.js';
-import type { NextHop, Recipient } from '../queue/types.js';
-import { ALIAS_EXPANDED, ALIAS_SUCCESS } from '../queue/types.js';
+import type { ReportInput, ReportKind } from '../queue/reports/report-writer.js';
+import type { NextHop, Recipient } from '../mail-types.js';
+import { ALIAS_EXPANDED, ALIAS_SUCCESS } from '../mail-types.js';
 import { composeDsn, dsnFlags } from './dsn.js';
 import { GOES_ON } from './own-words.js';
 import type { DsnAction, DsnRecipient } from './dsn.js';

@@ -4,7 +4,7 @@
  */
 import { latin1Bytes, utf8Text } from '../../base/utf8.js';
 import type { ToAscii } from '../../platform/ports.js';
-import { normalizeDomain } from '../inbound/policy/address.js';
+import { normalizeDomain } from '../../smtp/address.js';
 import { fromAddresses } from './from-addresses.js';
 import type { HeaderSection } from './header-section.js';
 

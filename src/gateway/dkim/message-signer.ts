@@ -1,6 +1,6 @@
 /**
  * Who signs messages, as reception sees it (inbound/session/session.ts). A port only; the real one, which
- * signs reports too (queue/report-writer.ts), is node/dkim-signer.ts.
+ * signs reports too (queue/reports/report-writer.ts), is node/dkim-signer.ts.
  */
 import type { JudgedMessage } from '../inbound/hooks/message-hook.js';
 import type { Refusal } from '../inbound/session/replies.js';

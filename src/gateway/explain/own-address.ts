@@ -6,12 +6,12 @@
 import { formatMessageId } from '../../base/text-id.js';
 import { toAscii } from '../../platform/node/idna.js';
 import type { Clock } from '../../platform/ports.js';
-import type { Path } from '../inbound/policy/address.js';
+import type { Path } from '../../smtp/address.js';
 import type { RelayPolicy } from '../inbound/policy/relay-policy.js';
 import { RoleAddresses } from '../inbound/policy/role-addresses.js';
 import type { Destination } from '../inbound/policy/role-addresses.js';
 import { whoIsMeant } from '../inbound/recipients/who-is-meant.js';
-import { returnAddressesOf, rewritingOf } from '../own-addresses.js';
+import { returnAddressesOf, rewritingOf } from '../returned/node/own-addresses.js';
 import type { CameBack } from '../returned/came-back.js';
 import { ReturnPaths } from '../returned/return-paths.js';
 import type { ExplainOptions } from './explanation.js';

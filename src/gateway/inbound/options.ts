@@ -11,7 +11,7 @@ import type { SenderRewriting } from '../../base/sender-rewriting.js';
 import type { AuthResult } from '../../observability/reception-metrics.js';
 import type { Clock, EventLog, Latin1Text, ToAscii } from '../../platform/ports.js';
 import type { HandshakeResult } from '../../platform/transport.js';
-import type { Reception, Router } from '../queue/types.js';
+import type { Reception, Router } from '../mail-types.js';
 import type { MessageSigner } from '../dkim/message-signer.js';
 import type { Authenticator } from './auth/authenticator.js';
 import type { SenderChecks } from './sender-checks/sender-checks.js';

@@ -5,13 +5,13 @@
 import type { MessageAnswer } from '../../admin-api/gateway-answers.js';
 import type { ShownEntry, ShownMessageAnswer } from '../../admin-api/look.js';
 import { formatMessageId } from '../../base/text-id.js';
-import { seconds } from '../admin/view.js';
+import { wholeSeconds } from '../../base/units.js';
 import { EntryState } from '../queue/entry-table.js';
 import type { MailQueue } from '../queue/mail-queue.js';
 import { nextHopOf } from '../queue/next-hop.js';
 import type { LastResult, Note } from '../queue/note.js';
 import { RECIPIENT_STATE_NAMES, TO_TRY } from '../queue/note.js';
-import type { Envelope } from '../queue/types.js';
+import type { Envelope } from '../mail-types.js';
 import type { ReasonPorts } from './waiting-reason.js';
 import { whyItIsHere } from './waiting-reason.js';
 
@@ -136,16 +136,17 @@ export class MessageView {
       queue_class: queue.route.queueClass,
       owner: queue.ownerId,
       queue_id: formatMessageId(table.messageId(row)),
-      arrival_time: envelope === undefined ? table.arrivalSeconds.get(row) : seconds(envelope.arrivalWallMs),
+      arrival_time: envelope === undefined ? table.arrivalSeconds.get(row)
+        : wholeSeconds(envelope.arrivalWallMs),
       message_size: table.bodyBytes.get(row),
       sender: envelope?.reversePath ?? '',
       state: MESSAGE_STATES[state] ?? 'held',
       ...(heldReason === '' ? {} : { held_reason: heldReason }),
       ...(delay === undefined ? {}
-        : { delayed_until: seconds(delay.untilWallMs), delayed_reason: delay.why }),
+        : { delayed_until: wholeSeconds(delay.untilWallMs), delayed_reason: delay.why }),
       attempts: table.attempts.get(row),
-      next_attempt_time: isTimed && note.dueWallMs > 0 ? seconds(note.dueWallMs + aheadMs) : null,
-      expiry_time: envelope === undefined ? 0 : seconds(core.holds.expiryWallMs(row, note) + aheadMs),
+      next_attempt_time: isTimed && note.dueWallMs > 0 ? wholeSeconds(note.dueWallMs + aheadMs) : null,
+      expiry_time: envelope === undefined ? 0 : wholeSeconds(core.holds.expiryWallMs(row, note) + aheadMs),
     };
   }
 }

@@ -7,7 +7,7 @@
 import { AGE_KEYS_MAX, AGE_MINUTES } from '../../admin-api/look.js';
 import type { AgesAnswer, AgesQuestion } from '../../admin-api/look.js';
 import type { MailQueue } from '../queue/mail-queue.js';
-import type { Envelope } from '../queue/types.js';
+import type { Envelope } from '../mail-types.js';
 import { SelectedWalk } from './selected-walk.js';
 import type { Visitor, WalkPorts } from './selected-walk.js';
 

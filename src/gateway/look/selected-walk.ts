@@ -12,7 +12,7 @@ import type { Entries } from '../queue/entries.js';
 import type { MailQueue } from '../queue/mail-queue.js';
 import type { Note } from '../queue/note.js';
 import type { QueueRegistry } from '../queue/queue-registry.js';
-import type { Envelope } from '../queue/types.js';
+import type { Envelope } from '../mail-types.js';
 import type { WallFrame } from '../queue/wall-frame.js';
 
 export interface WalkPorts {

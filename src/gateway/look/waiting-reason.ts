@@ -11,7 +11,7 @@
  */
 import { formatCount, formatDuration } from '../../base/units.js';
 import type { Clock } from '../../platform/ports.js';
-import type { GatewayCore } from '../core.js';
+import type { GatewayCore } from '../daemon/core.js';
 import type { FullLimit } from '../outbound/connection-account.js';
 import type { ConnectingState, NextHopState } from '../outbound/connection-pool.js';
 import { EntryState } from '../queue/entry-table.js';

@@ -1,7 +1,7 @@
 /** The walks that operators may ask for, over the mail of a gateway that runs. */
 import type { Clock } from '../../platform/ports.js';
 import type { Walks } from '../admin/walk-api.js';
-import type { GatewayCore } from '../core.js';
+import type { GatewayCore } from '../daemon/core.js';
 import { QueueAges } from './queue-ages.js';
 import type { FindPorts } from './queue-find.js';
 import { QueueFind } from './queue-find.js';

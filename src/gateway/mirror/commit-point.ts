@@ -13,10 +13,10 @@
  * One object a message, no closures; deadlines are looked at from the oldest on, by one tick for all.
  */
 import { invariant } from '../../base/invariant.js';
-import type { SubmissionOutcome } from '../queue/types.js';
-import { COMMITTED, NO_REPLY, REFUSED } from '../queue/types.js';
+import type { SubmissionOutcome } from '../mail-types.js';
+import { COMMITTED, NO_REPLY, REFUSED } from '../mail-types.js';
 import type { MailQueue } from '../queue/mail-queue.js';
-import type { Partition } from './partition.js';
+import type { Partition } from './set/partition.js';
 import type { CommitWaiter } from './wait-list.js';
 
 export const CommitState = { STORING: 0, WITHDRAWING: 1, OVER: 2 } as const;

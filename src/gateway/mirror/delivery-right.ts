@@ -7,7 +7,7 @@
  */
 import type { EventLog } from '../../platform/ports.js';
 import type { MailQueue } from '../queue/mail-queue.js';
-import type { Partition } from './partition.js';
+import type { Partition } from './set/partition.js';
 
 export interface DeliveryRightPorts {
   readonly log: EventLog;

@@ -2,8 +2,8 @@
  * What the mirrors of a gateway are told, and what they may use: plain data, then the ports of mirrors.ts.
  */
 import type { EventLog, Packer } from '../../platform/ports.js';
-import type { PlacementOptions } from './placement.js';
-import type { ResyncPorts } from './resync.js';
+import type { PlacementOptions } from './set/placement.js';
+import type { ResyncPorts } from './feed/resync.js';
 
 export interface MirrorsOptions {
   readonly replicas: number;

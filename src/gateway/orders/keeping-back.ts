@@ -10,7 +10,7 @@
  * means it is judged anew when it would be handed out. It ends with the process; what the register has of an
  * order in its grace (order-key.ts) keeps the same back at whoever has the partition then. Pure.
  */
-import type { Partition } from '../mirror/partition.js';
+import type { Partition } from '../mirror/set/partition.js';
 import type { MailQueue } from '../queue/mail-queue.js';
 import type { QueueRegistry } from '../queue/queue-registry.js';
 

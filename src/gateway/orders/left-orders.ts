@@ -19,7 +19,7 @@
 import { termsOf } from '../../admin-api/queue-orders.js';
 import type { LeftOrderAnswer } from '../../admin-api/queue-orders.js';
 import type { LeftOrder } from '../../register/records.js';
-import type { Partition } from '../mirror/partition.js';
+import type { Partition } from '../mirror/set/partition.js';
 import type { OwnershipRegister } from '../ownership/ownership-register.js';
 import { Ordered } from '../queue/handing-out.js';
 import type { MailQueue } from '../queue/mail-queue.js';

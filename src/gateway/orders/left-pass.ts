@@ -13,10 +13,10 @@
  */
 import type { Clock, EventLog } from '../../platform/ports.js';
 import type { LeftOrder } from '../../register/records.js';
-import type { Partition } from '../mirror/partition.js';
+import type { Partition } from '../mirror/set/partition.js';
 import type { MailQueue } from '../queue/mail-queue.js';
 import type { QueueRegistry } from '../queue/queue-registry.js';
-import type { Envelope } from '../queue/types.js';
+import type { Envelope } from '../mail-types.js';
 import type { Keeper } from './keeping-back.js';
 import { Came, OrderAct } from './order-act.js';
 import type { OrderActPorts } from './order-act.js';

@@ -15,7 +15,7 @@ import type { MessageHolds } from '../queue/message-holds.js';
 import type { Note } from '../queue/note.js';
 import { TO_TRY } from '../queue/note.js';
 import type { Settlement } from '../queue/settlement.js';
-import type { Envelope } from '../queue/types.js';
+import type { Envelope } from '../mail-types.js';
 import type { Rebinding } from './rebinding.js';
 import type { ReportPace } from './report-pace.js';
 import { Selection } from './selection.js';

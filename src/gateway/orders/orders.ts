@@ -11,9 +11,9 @@ import type {
 import { termsOf, whyNoSelector, whyNoTerms, whyNotThen } from '../../admin-api/queue-orders.js';
 import { isRuleId } from '../../register/keys.js';
 import { selectorWords } from '../../admin-api/selector-words.js';
-import type { Partition } from '../mirror/partition.js';
+import type { Partition } from '../mirror/set/partition.js';
 import type { MailQueue } from '../queue/mail-queue.js';
-import type { Router } from '../queue/types.js';
+import type { Router } from '../mail-types.js';
 import { KeepingBack } from './keeping-back.js';
 import type { LeaveOutcome } from './left-desk.js';
 import { LeftDesk } from './left-desk.js';

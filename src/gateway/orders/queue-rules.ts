@@ -21,7 +21,7 @@ import { Wildcards } from '../../base/wildcards.js';
 import type { Clock, EventLog } from '../../platform/ports.js';
 import type { QueueRule } from '../../register/records.js';
 import type { MailQueue } from '../queue/mail-queue.js';
-import type { QueueClass, Route } from '../queue/types.js';
+import type { QueueClass, Route } from '../mail-types.js';
 import type { LocalRules } from './local-rules.js';
 import { Selection, ofOneClass } from './selection.js';
 import type { RouteNames } from './selection.js';

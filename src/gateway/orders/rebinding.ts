@@ -19,11 +19,11 @@
 import type { Order } from '../../admin-api/orders.js';
 import { formatMessageId } from '../../base/text-id.js';
 import type { Crc32, EventLog, Packer, ToAscii } from '../../platform/ports.js';
-import { normalizeDomain } from '../inbound/policy/address.js';
+import { normalizeDomain } from '../../smtp/address.js';
 import type { Mirrors } from '../mirror/mirrors.js';
-import { ENTRY_CREDIT_BYTES } from '../mirror/partition.js';
+import { ENTRY_CREDIT_BYTES } from '../mirror/set/partition.js';
 import type { CommitWaiter } from '../mirror/wait-list.js';
-import type { EndingReserve } from '../queue/ending-reserve.js';
+import type { EndingReserve } from '../queue/reports/ending-reserve.js';
 import type { Entries } from '../queue/entries.js';
 import { ENTRY_BOOKKEEPING_BYTES } from '../queue/entries.js';
 import { EntryState } from '../queue/entry-table.js';
@@ -34,9 +34,9 @@ import type { MessageHolds } from '../queue/message-holds.js';
 import type { Note } from '../queue/note.js';
 import { OWED_FAILURE, OWED_SUCCESS, TO_TRY, noteRoom } from '../queue/note.js';
 import type { QueueRegistry } from '../queue/queue-registry.js';
-import type { RecoveredQueues } from '../queue/recovered-queues.js';
+import type { RecoveredQueues } from '../recovered/recovered-queues.js';
 import type { Settlement } from '../queue/settlement.js';
-import type { Envelope, QueueClass, Route, Router } from '../queue/types.js';
+import type { Envelope, QueueClass, Route, Router } from '../mail-types.js';
 
 export interface RebindingPorts {
   readonly crc32: Crc32;

@@ -12,7 +12,7 @@ import type { QueueRule } from '../../register/records.js';
 import { isRuleId } from '../../register/keys.js';
 import type { OwnershipRegister } from '../ownership/ownership-register.js';
 import type { LocalOutcome, LocalRules } from './local-rules.js';
-import type { Router } from '../queue/types.js';
+import type { Router } from '../mail-types.js';
 import type { QueueRules } from './queue-rules.js';
 import { QUEUE_RULES_MAX } from './queue-rules.js';
 import { ruleAnswers } from './rule-answers.js';

@@ -11,7 +11,7 @@ import type { EntryTable } from '../queue/entry-table.js';
 import type { MailQueue } from '../queue/mail-queue.js';
 import type { LastResult, Note } from '../queue/note.js';
 import { OWED_FAILURE, TO_TRY } from '../queue/note.js';
-import type { Envelope, Route, Router } from '../queue/types.js';
+import type { Envelope, Route, Router } from '../mail-types.js';
 
 const NOTHING_SAID: ReadonlyMap<number, LastResult> = new Map();
 

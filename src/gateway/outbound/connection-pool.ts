@@ -49,7 +49,7 @@ import type { MailTransport } from '../../platform/transport.js';
 import { termsText } from '../queue/next-hop.js';
 import type {
   Delivery, NextHopAuth, NextHopTls, Outage, RecipientResult, TlsNeed,
-} from '../queue/types.js';
+} from '../mail-types.js';
 import type { Lane, LaneHome } from './lane.js';
 import { LaneRing } from './lane-ring.js';
 import { Peer } from './peer.js';

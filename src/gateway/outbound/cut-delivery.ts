@@ -11,8 +11,8 @@
  *                                those that were deferred in it already are not tried again before its end
  */
 import { invariant } from '../../base/invariant.js';
-import type { Delivery, DeliveryResult, OwnAttempt, RecipientResult } from '../queue/types.js';
-import { DEFERRED, DELIVERED } from '../queue/types.js';
+import type { Delivery, DeliveryResult, OwnAttempt, RecipientResult } from '../mail-types.js';
+import { DEFERRED, DELIVERED } from '../mail-types.js';
 import type { AttemptResult } from './lane.js';
 
 const NOBODY: ReadonlySet<number> = new Set();

@@ -9,7 +9,7 @@
  * Owns the lanes, the pools and the one timer of outbound: a coarse tick for all timeouts. Node runs timers
  * before it reads sockets, so the tick looks at timeouts only after one full poll (setImmediate), and time
  * during which the process stood still does not count: the tick brings session time, which never jumps.
- * Not here: order and due times (gateway/queue), retries and reports (gateway/core.ts, gateway/bounce).
+ * Not here: order and due times (gateway/queue), retries and reports (daemon/core.ts, gateway/bounce).
  */
 import type { Clock, EventLog, Passwords, Random } from '../../platform/ports.js';
 import type { Resolver } from '../../platform/resolver.js';
@@ -17,7 +17,7 @@ import type { MailTransport } from '../../platform/transport.js';
 import { nextHopKey, termsKey } from '../queue/next-hop.js';
 import type {
   Delivery, DeliveryQueue, DeliverySink, DeliverySource, NextHop, OtherHost, Outage,
-} from '../queue/types.js';
+} from '../mail-types.js';
 import { ConnectionAccount } from './connection-account.js';
 import type { AccountLimits } from './connection-account.js';
 import { ConnectionPool } from './connection-pool.js';

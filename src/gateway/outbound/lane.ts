@@ -6,8 +6,8 @@ import { invariant } from '../../base/invariant.js';
 import type { SecuredFacts } from '../../platform/transport.js';
 import type {
   Delivery, DeliveryQueue, DeliveryResult, DeliverySource, RecipientResult,
-} from '../queue/types.js';
-import { DEFERRED, FAILED } from '../queue/types.js';
+} from '../mail-types.js';
+import { DEFERRED, FAILED } from '../mail-types.js';
 import type { DeliveryPart } from './cut-delivery.js';
 import { CutDelivery, isPart } from './cut-delivery.js';
 

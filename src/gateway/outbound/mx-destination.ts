@@ -18,8 +18,8 @@
 import { invariant } from '../../base/invariant.js';
 import type { Clock, EventLog, Random } from '../../platform/ports.js';
 import { termsText } from '../queue/next-hop.js';
-import { DEFERRED } from '../queue/types.js';
-import type { DeliveryQueue, NextHop, Outage, RecipientResult } from '../queue/types.js';
+import { DEFERRED } from '../mail-types.js';
+import type { DeliveryQueue, NextHop, Outage, RecipientResult } from '../mail-types.js';
 import { codeOf } from './connection-pool.js';
 import type { ConnectionPool, NextHopState } from './connection-pool.js';
 import type { Lane, LaneHome } from './lane.js';

@@ -4,7 +4,7 @@
  */
 import { invariant } from '../../base/invariant.js';
 import type { Clock, PasswordFound } from '../../platform/ports.js';
-import type { Delivery, NextHopTls, RecipientResult } from '../queue/types.js';
+import type { Delivery, NextHopTls, RecipientResult } from '../mail-types.js';
 import type { DialHandlers } from './dial.js';
 import type { Lane } from './lane.js';
 import type { SiteHost } from './site-hosts.js';

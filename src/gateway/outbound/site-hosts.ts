@@ -25,8 +25,8 @@
  */
 import { isLoopback } from '../../platform/node/own-host.js';
 import type { PasswordFound, Random } from '../../platform/ports.js';
-import { FAILED } from '../queue/types.js';
-import type { RecipientResult } from '../queue/types.js';
+import { FAILED } from '../mail-types.js';
+import type { RecipientResult } from '../mail-types.js';
 import { isPasswordRefused, isTlsTrouble } from './pure/classify.js';
 
 /** So long after there was no room for a connection to a host it is looked for again. */

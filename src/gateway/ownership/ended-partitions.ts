@@ -31,7 +31,7 @@ import type { Packer } from '../../platform/ports.js';
 import type { PartitionRecord } from '../../protocol/partition-record.js';
 import type { EndedCopy, RetiredRule } from '../../register/records.js';
 import type { Mirrors } from '../mirror/mirrors.js';
-import type { StorePort } from '../mirror/store-port.js';
+import type { StorePort } from '../mirror/link/store-port.js';
 import { endedBy } from './given-up-rules.js';
 import type { OwnershipRegister } from './ownership-register.js';
 

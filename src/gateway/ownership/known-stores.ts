@@ -13,7 +13,7 @@
  *   NAMED ── the key is gone ──► forgotten
  *
  * A store on the gateway's own host is linked too: a copy of another gateway's partition may lie there, which
- * this one takes over. Placement (mirror/placement.ts) puts none of its own there.
+ * this one takes over. Placement (mirror/set/placement.ts) puts none of its own there.
  *
  * Pure. What is not here: links (mirror/link), who counts as a copy (recovery/ownership).
  */

@@ -13,7 +13,7 @@ import { LIST } from '../../protocol/message-types.js';
 import { encodeList } from '../../protocol/messages/list.js';
 import type { Listed } from '../../protocol/messages/listed.js';
 import type { Mirrors } from '../mirror/mirrors.js';
-import type { StorePort } from '../mirror/store-port.js';
+import type { StorePort } from '../mirror/link/store-port.js';
 import type { MetPartition, OwnershipRegister } from './ownership-register.js';
 
 export interface UnrecordedPorts {

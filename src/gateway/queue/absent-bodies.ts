@@ -15,7 +15,7 @@
  * A partition is no copy before all its bodies are here (rule 14 of docs/model). Not here: who asks the
  * stores (recovery/readings.ts), how much memory there is for it (ownership/holdings.ts). Pure bookkeeping.
  */
-import type { Partition } from '../mirror/partition.js';
+import type { Partition } from '../mirror/set/partition.js';
 import type { EntryTable } from './entry-table.js';
 
 /** In an entry's place for a shared content: the body is still at the stores. */

@@ -5,12 +5,12 @@
  */
 import type { CommitPoint, PendingCommit } from '../mirror/commit-point.js';
 import type { Mirrors } from '../mirror/mirrors.js';
-import { ENTRY_CREDIT_BYTES } from '../mirror/partition.js';
-import type { Partition } from '../mirror/partition.js';
+import { ENTRY_CREDIT_BYTES } from '../mirror/set/partition.js';
+import type { Partition } from '../mirror/set/partition.js';
 import type { CommitWaiter } from '../mirror/wait-list.js';
 import type { Clock, Crc32, Packer } from '../../platform/ports.js';
 import { FLAG_SHARED } from '../../protocol/change-rows.js';
-import { EndingReserve } from './ending-reserve.js';
+import { EndingReserve } from './reports/ending-reserve.js';
 import type { Entries } from './entries.js';
 import { ENTRY_BOOKKEEPING_BYTES } from './entries.js';
 import { EntryState } from './entry-table.js';
@@ -20,8 +20,8 @@ import { noteRoom } from './note.js';
 import type { MemoryGauge } from './memory-gauge.js';
 import type { QueueRegistry } from './queue-registry.js';
 import { isStuck } from './readiness.js';
-import type { AdmissionVerdict, Envelope, Route, Submission, SubmissionOutcome } from './types.js';
-import { NO_MEMORY, NOT_READY, NOTIFY_NEVER } from './types.js';
+import type { AdmissionVerdict, Envelope, Route, Submission, SubmissionOutcome } from '../mail-types.js';
+import { NO_MEMORY, NOT_READY, NOTIFY_NEVER } from '../mail-types.js';
 import type { WallFrame } from './wall-frame.js';
 
 export interface AcceptanceOptions {

@@ -14,9 +14,9 @@
  * at a time may always go, of a partition whose copies have all there is; and of each such partition one
  * expiry, in a room that is theirs.
  */
-import type { Partition } from '../mirror/partition.js';
+import type { Partition } from '../mirror/set/partition.js';
 import { CHANGE_ROW_BYTES } from '../../protocol/change-rows.js';
-import { SECTION_OVERHEAD_BYTES } from '../mirror/turn-section.js';
+import { SECTION_OVERHEAD_BYTES } from '../mirror/feed/turn-section.js';
 import type { MailQueue } from './mail-queue.js';
 import type { MemoryGauge } from './memory-gauge.js';
 import { noteRoom } from './note.js';

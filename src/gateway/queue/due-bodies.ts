@@ -5,12 +5,12 @@
  *
  *   take: the next has no body ─► wanted soon, with as many as may be in flight (memory short: few) ─► none
  *   an attempt ended, and the entry stays ─ memory is short, the stores have it ─► its body goes
- *   a refill has sent it (mirror/resync.ts) ─ likewise ─► its body goes (absent-bodies.ts)
+ *   a refill has sent it (mirror/feed/resync.ts) ─ likewise ─► its body goes (absent-bodies.ts)
  *   likewise, memory too short for envelopes ─ every copy has what became of it ─► head and note go, too,
  *                                              unless a report of it is put aside (report-job.ts)
  *   it came, and whoever wanted it is gone, or only looked at it ─ a while later ─► likewise
  */
-import type { Partition } from '../mirror/partition.js';
+import type { Partition } from '../mirror/set/partition.js';
 import type { Entries } from './entries.js';
 import { EntryState, NEVER_SECONDS } from './entry-table.js';
 import type { MailQueue } from './mail-queue.js';

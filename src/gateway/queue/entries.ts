@@ -12,7 +12,7 @@ import { ABSENT, ALL_ABSENT, AbsentBodies } from './absent-bodies.js';
 import type { ContentStore } from './content-store.js';
 import { EntryState } from './entry-table.js';
 import type { EntryTable } from './entry-table.js';
-import type { Partition } from '../mirror/partition.js';
+import type { Partition } from '../mirror/set/partition.js';
 import type { MailQueue } from './mail-queue.js';
 import { RecentEnvelopes } from './recent-envelopes.js';
 

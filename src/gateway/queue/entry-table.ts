@@ -30,7 +30,7 @@ import { ChunkedFloat64, ChunkedUint8, ChunkedUint32 } from '../../base/chunked.
 import { HashIndex } from '../../base/hash-index.js';
 import { invariant } from '../../base/invariant.js';
 import { Rows } from '../../base/rows.js';
-import type { OrderColumns } from './position-order.js';
+import type { OrderColumns } from '../mirror/set/position-order.js';
 import { StateCensus } from './state-census.js';
 
 export const EntryState = {

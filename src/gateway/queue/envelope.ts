@@ -26,7 +26,7 @@ import { joined } from '../../base/joined.js';
 import type { Packer } from '../../platform/ports.js';
 import { checkControl } from '../../protocol/bounds.js';
 import { LABEL_FIXED_BYTES, readLabel, writeLabel } from './label.js';
-import type { Envelope, Recipient } from './types.js';
+import type { Envelope, Recipient } from '../mail-types.js';
 
 export const HEAD_VERSION = 2;
 export const PREFIX_BYTES = 24;

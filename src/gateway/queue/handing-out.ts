@@ -14,13 +14,13 @@ import type { DeliveryRoom } from './delivery-room.js';
 import type { DueBodies } from './due-bodies.js';
 import type { Entries } from './entries.js';
 import { EntryState } from './entry-table.js';
-import type { ForgottenQueues } from './forgotten-queues.js';
+import type { ForgottenQueues } from '../recovered/forgotten-queues.js';
 import { MailQueue } from './mail-queue.js';
 import { TO_TRY } from './note.js';
 import type { QueueRegistry } from './queue-registry.js';
 import type { Settlement } from './settlement.js';
-import type { Delivery, DeliveryQueue, DeliveryResult, Envelope } from './types.js';
-import { ALIAS_LEAVES } from './types.js';
+import type { Delivery, DeliveryQueue, DeliveryResult, Envelope } from '../mail-types.js';
+import { ALIAS_LEAVES } from '../mail-types.js';
 
 export interface HandingOutPorts {
   readonly clock: Clock;

@@ -11,7 +11,7 @@ import {
   encodeEnvelope, FIXED_ELEMENTS, HEAD_VERSION, ELEMENTS_PER_RECIPIENT, PREFIX_BYTES,
 } from './envelope.js';
 import { LABEL_FIXED_BYTES, writeLabel } from './label.js';
-import type { Envelope } from './types.js';
+import type { Envelope } from '../mail-types.js';
 
 const ROOM_BYTES = 16 * 1024;
 /** Longer heads are not worth it: the room is for many. */

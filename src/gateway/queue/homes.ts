@@ -7,7 +7,7 @@
  * evenly. A queue that runs empty moves only when its home has far more to do than the quietest partition:
  * else each message of a quick queue would dirty another one. Pure.
  */
-import type { Partition } from '../mirror/partition.js';
+import type { Partition } from '../mirror/set/partition.js';
 
 /** An empty queue leaves a home whose load is more than so many times the least, and so much above it. */
 const MOVE_FACTOR = 2;

@@ -10,7 +10,7 @@
  */
 import { invariant } from '../../base/invariant.js';
 import { QUEUE_CLASSES } from '../../admin-api/queue-orders.js';
-import type { Envelope, QueueClass } from './types.js';
+import type { Envelope, QueueClass } from '../mail-types.js';
 
 /** Its length is one byte. */
 export const QUEUE_NAME_CHARACTERS_MAX = 255;

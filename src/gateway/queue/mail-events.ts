@@ -3,9 +3,9 @@
  * Plain arguments: nothing is built for a listener that is off.
  */
 import type { SecuredFacts } from '../../platform/transport.js';
-import type { ReportKind } from './report-writer.js';
+import type { ReportKind } from './reports/report-writer.js';
 import type { MailQueue } from './mail-queue.js';
-import type { Envelope, Outage, RecipientResult } from './types.js';
+import type { Envelope, Outage, RecipientResult } from '../mail-types.js';
 
 export type OutcomeEvent = 'delivered' | 'deferred' | 'bounced' | 'expired';
 

@@ -24,15 +24,15 @@
  * while that is reported (REPORTING): what stands behind it waits there.
  *
  * Owns: list links, counts, the head of a strict queue. Not here: numbers and mirrors
- * (mirror/partition.ts), contents (content-store.ts), what results mean (settlement.ts).
+ * (mirror/set/partition.ts), contents (content-store.ts), what results mean (settlement.ts).
  */
 import { invariant } from '../../base/invariant.js';
 import type { SecuredFacts } from '../../platform/transport.js';
-import type { Partition } from '../mirror/partition.js';
+import type { Partition } from '../mirror/set/partition.js';
 import type { EntryTable } from './entry-table.js';
 import { EntryState } from './entry-table.js';
-import { PositionOrder } from './position-order.js';
-import type { DeliveryQueue, Route } from './types.js';
+import { PositionOrder } from '../mirror/set/position-order.js';
+import type { DeliveryQueue, Route } from '../mail-types.js';
 
 /** A doubly linked list of rows through two columns. 0 ends it. */
 interface RowList {

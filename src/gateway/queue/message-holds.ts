@@ -31,7 +31,7 @@ import type { MailQueue } from './mail-queue.js';
 import type { Note } from './note.js';
 import { OWED_FAILURE, OWED_SUCCESS, TO_TRY, TRIES_MAX } from './note.js';
 import type { OperatorEnd, Settlement } from './settlement.js';
-import type { Envelope } from './types.js';
+import type { Envelope } from '../mail-types.js';
 import type { WallFrame } from './wall-frame.js';
 
 /** Crashes of this machine with a message in hand after which it is held. */

@@ -1,5 +1,5 @@
 /** A next hop as text: as people write it, and with all that two must share to be one. Pure. */
-import type { NextHop, NextHopAuth, NextHopTls, TlsNeed } from './types.js';
+import type { NextHop, NextHopAuth, NextHopTls, TlsNeed } from '../mail-types.js';
 
 /** Behind every host of an MX record. */
 export const FALLBACK_PREFERENCE = 65_536;

@@ -26,8 +26,8 @@
  */
 import { invariant } from '../../base/invariant.js';
 import { NOTE_CRC_BYTES, ROOM_BYTES_MAX } from '../../protocol/change-rows.js';
-import type { Envelope } from './types.js';
-import { ALIAS_EXPANDED } from './types.js';
+import type { Envelope } from '../mail-types.js';
+import { ALIAS_EXPANDED } from '../mail-types.js';
 
 const NOTE_VERSION = 3;
 const FIXED_BYTES = 26;

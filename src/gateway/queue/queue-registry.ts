@@ -18,13 +18,13 @@ import { Round } from '../../base/round.js';
 import type { EventLog } from '../../platform/ports.js';
 import type { PartitionHolder } from '../../recovery/ownership/holder.js';
 import type { Mirrors } from '../mirror/mirrors.js';
-import type { Partition, PartitionOptions } from '../mirror/partition.js';
+import type { Partition, PartitionOptions } from '../mirror/set/partition.js';
 import type { Expected } from '../ownership/expected.js';
 import type { EntryTable } from './entry-table.js';
 import { quietest, shouldMove } from './homes.js';
 import { MailQueue } from './mail-queue.js';
 import type { Place } from './queue-walk.js';
-import type { PlaceRefusal, Route } from './types.js';
+import type { PlaceRefusal, Route } from '../mail-types.js';
 
 export interface RegistryOptions {
   readonly queuesMax: number;

@@ -11,7 +11,7 @@
  * Not asked: queues of others that it delivers, for no new mail goes there; this follows from asking routes,
  * not queues. A gateway without routes is ready while stores are there.
  */
-import type { AdmissionVerdict, Route } from './types.js';
+import type { AdmissionVerdict, Route } from '../mail-types.js';
 
 export interface ReadinessPorts {
   /** Every configured route for mail. */

@@ -6,7 +6,7 @@
  * Bounded by ENVELOPES × one recipient: an envelope of many costs little a recipient to read, and much to
  * keep.
  */
-import type { Envelope } from './types.js';
+import type { Envelope } from '../mail-types.js';
 
 /** Two or three turns of a busy gateway. */
 const ENVELOPES = 512;

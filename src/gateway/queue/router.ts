@@ -26,7 +26,7 @@ import { NEED_MARKS } from './next-hop.js';
 import { Wildcards } from '../../base/wildcards.js';
 import type {
   MailOrigin, NextHop, NextHopTls, Ordering, QueueClass, Route, Router, TlsNeed,
-} from './types.js';
+} from '../mail-types.js';
 
 /** Patterns (base/wildcards.ts), one of each list that is there must match. */
 export interface RouteConditions {

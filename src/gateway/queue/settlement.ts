@@ -32,11 +32,11 @@ import type { EntryTexts } from './entry-texts.js';
 import { NO_TEXTS, encodeEntryTexts, decodeEntryTexts } from './entry-texts.js';
 import type {
   Delivery, DeliveryResult, Envelope, Outage, Recipient, RecipientResult,
-} from './types.js';
+} from '../mail-types.js';
 import {
   ALIAS_SUCCESS, DEFERRED, DELIVERED, FAILED, NOTIFY_BITS, NOTIFY_FAILURE, NOTIFY_NEVER,
   NOTIFY_SUCCESS,
-} from './types.js';
+} from '../mail-types.js';
 import { REFUSED_REST_MS, RefusedOrders } from './refused-orders.js';
 import type { WallFrame } from './wall-frame.js';
 

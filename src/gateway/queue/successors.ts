@@ -5,7 +5,7 @@
  */
 import type { MailQueue } from './mail-queue.js';
 import { nextHopKey } from './next-hop.js';
-import type { Router } from './types.js';
+import type { Router } from '../mail-types.js';
 
 /** Queues named in one refusal: the first. */
 const NAMED_MAX = 5;

@@ -9,7 +9,7 @@ import type { MailEvents } from './mail-events.js';
 import type { MailQueue } from './mail-queue.js';
 import type { Note } from './note.js';
 import { TO_TRY } from './note.js';
-import type { Envelope, Outage } from './types.js';
+import type { Envelope, Outage } from '../mail-types.js';
 
 export interface UntoldWaitsPorts {
   readonly entries: Entries;

@@ -1,6 +1,7 @@
 /**
  * One process at a time for a file or folder: a lock file with a mark of the process that has it. For the
- * folder of a gateway (gateway/process-lock.ts) and for the register's file (register/file/register-file.ts).
+ * folder of a gateway (gateway/local/process-lock.ts) and for the register's file
+ * (register/file/register-file.ts).
  *
  *   none                                   ─► made (O_EXCL), ours
  *   its process is gone (same boot and pid namespace, or the same machine in a later boot)

@@ -1,7 +1,7 @@
 /**
  * Which process of which machine: marks that a lock file can keep, and whether the process of a mark still
  * lives. For lock files (file-lock.ts) and for what a gateway's folder knows of its processes
- * (gateway/process-lock.ts).
+ * (gateway/local/process-lock.ts).
  */
 import { readFileSync, readlinkSync } from 'node:fs';
 import { z } from 'zod';

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 
 import type { RegisterSink } from '../../../src/gateway/ownership/ownership-register.js';
-import { ProcessIdentity } from '../../../src/gateway/process-identity.js';
+import { ProcessIdentity } from '../../../src/gateway/local/process-identity.js';
 import { crc32 } from '../../../src/platform/node/checksum.js';
 import type { PartitionRecord } from '../../../src/protocol/partition-record.js';
 import type { RegisterPort, Stamped } from '../../../src/recovery/ownership/ports.js';

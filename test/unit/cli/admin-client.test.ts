@@ -7,7 +7,7 @@ import { after, describe, test } from 'node:test';
 import { AdminClient, NoAnswer, allRows } from '../../../src/cli/admin-client.js';
 import { QUEUE, STATUS } from './sample-answers.js';
 import { gatewayRoutes, groupRoutes } from '../../../src/admin-api/routes.js';
-import { DISK_WAIT_MS } from '../../../src/gateway/drained-stores.js';
+import { DISK_WAIT_MS } from '../../../src/gateway/admin/drained-stores.js';
 import { DEFAULT_CLIENT_OPTIONS } from '../../../src/register/client/register-client.js';
 
 /** What the port answers next. */

@@ -10,7 +10,7 @@ import { pointerName } from '../../../src/base/reversed-address.js';
 import { buildTable } from '../../../src/cli/table/build.js';
 import { runCli } from '../../../src/cli/main.js';
 import { formatMessageId } from '../../../src/base/text-id.js';
-import { returnAddressesOf, rewritingOf } from '../../../src/gateway/own-addresses.js';
+import { returnAddressesOf, rewritingOf } from '../../../src/gateway/returned/node/own-addresses.js';
 import type { RouteOptions } from '../../../src/gateway/queue/router.js';
 import { HttpsClient } from '../../../src/platform/node/https-client.js';
 import { makeCertificates } from '../../process/tls-hop.js';

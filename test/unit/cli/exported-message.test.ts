@@ -5,8 +5,8 @@ import { exportedMessage } from '../../../src/cli/export/exported-message.js';
 import { encodeEnvelope } from '../../../src/gateway/queue/envelope.js';
 import type { Note } from '../../../src/gateway/queue/note.js';
 import { encodeNote, freshNote } from '../../../src/gateway/queue/note.js';
-import type { Recipient } from '../../../src/gateway/queue/types.js';
-import { ALIAS_CHANGED, ALIAS_EXPANDED, ALIAS_SUCCESS, ALIAS_WRITTEN, NOTIFY_FAILURE, NOTIFY_NEVER } from '../../../src/gateway/queue/types.js';
+import type { Recipient } from '../../../src/gateway/mail-types.js';
+import { ALIAS_CHANGED, ALIAS_EXPANDED, ALIAS_SUCCESS, ALIAS_WRITTEN, NOTIFY_FAILURE, NOTIFY_NEVER } from '../../../src/gateway/mail-types.js';
 import { MessagePacker } from '../../../src/platform/node/packer.js';
 
 const ARRIVAL_MS = 1_000_000_000_000;

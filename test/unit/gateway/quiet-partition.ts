@@ -1,7 +1,7 @@
 /** A partition without copies, for tests of what stands in it: nothing that it changes goes anywhere. */
-import { Partition } from '../../../src/gateway/mirror/partition.js';
-import type { DirtySink } from '../../../src/gateway/mirror/partition.js';
-import { PayloadSlabs } from '../../../src/gateway/mirror/payload-slabs.js';
+import { Partition } from '../../../src/gateway/mirror/set/partition.js';
+import type { DirtySink } from '../../../src/gateway/mirror/set/partition.js';
+import { PayloadSlabs } from '../../../src/gateway/mirror/feed/payload-slabs.js';
 import type { EntryTable } from '../../../src/gateway/queue/entry-table.js';
 import { idleHolder } from './idle-holder.js';
 

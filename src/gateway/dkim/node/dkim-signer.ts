@@ -23,7 +23,7 @@ import type { Clock, EventLog } from '../../../platform/ports.js';
 import type { JudgedMessage } from '../../inbound/hooks/message-hook.js';
 import * as replies from '../../inbound/session/replies.js';
 import type { Refusal } from '../../inbound/session/replies.js';
-import type { ReportSigner } from '../../queue/report-writer.js';
+import type { ReportSigner } from '../../queue/reports/report-writer.js';
 import type { MessageSigner } from '../message-signer.js';
 import { RelaxedBody } from '../relaxed.js';
 import { signableOf } from '../signable.js';

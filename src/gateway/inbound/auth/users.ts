@@ -15,7 +15,7 @@ import { foldCase } from '../../../base/fold-case.js';
 import { prepared } from './saslprep.js';
 import { copyOfText } from '../../../base/text-copy.js';
 import type { ToAscii } from '../../../platform/ports.js';
-import { normalizeDomain } from '../policy/address.js';
+import { normalizeDomain } from '../../../smtp/address.js';
 import { tableKey } from '../recipients/listing.js';
 
 export interface ScryptVerifier {

@@ -4,8 +4,8 @@
 import { ContentBuffer } from '../content/content-buffer.js';
 import { protocolName } from '../content/trace-header.js';
 import { maySendFrom } from '../auth/users.js';
-import { OWN_ORIGIN } from '../../queue/types.js';
-import { parsePath } from '../policy/address.js';
+import { OWN_ORIGIN } from '../../mail-types.js';
+import { parsePath } from '../../../smtp/address.js';
 import { tableKey } from '../recipients/listing.js';
 import type { Desk } from '../session/desk.js';
 import type { InboundDialog } from '../session/dialog.js';

@@ -17,7 +17,7 @@ import {
   NOTIFY_SUCCESS,
   RET_FULL,
   RET_HEADERS,
-} from '../../queue/types.js';
+} from '../../mail-types.js';
 import { PARAMETER_UNKNOWN, badParameter } from '../session/replies.js';
 import type { Refusal } from '../session/replies.js';
 

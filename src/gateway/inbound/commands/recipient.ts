@@ -6,13 +6,13 @@
  */
 import { invariant } from '../../../base/invariant.js';
 import { utf8AddressText } from '../../../base/utf8-address.js';
-import { isAscii, normalizeDomain, parsePath, withDomain } from '../policy/address.js';
+import { isAscii, normalizeDomain, parsePath, withDomain } from '../../../smtp/address.js';
 import {
   ALIAS_CHANGED, ALIAS_EXPANDED, ALIAS_LEAVES, ALIAS_SUCCESS, ALIAS_WRITTEN, NOTIFY_NEVER, NOTIFY_SUCCESS,
-} from '../../queue/types.js';
-import type { AdmissionVerdict, Recipient, Route } from '../../queue/types.js';
+} from '../../mail-types.js';
+import type { AdmissionVerdict, Recipient, Route } from '../../mail-types.js';
 import type { CameBack } from '../../returned/came-back.js';
-import type { Path } from '../policy/address.js';
+import type { Path } from '../../../smtp/address.js';
 import type { Desk } from '../session/desk.js';
 import type { InboundDialog, WantedRecipient } from '../session/dialog.js';
 import type { Destination } from '../policy/role-addresses.js';

@@ -13,7 +13,7 @@
  * Owns the bytes counted at Reception.reserve; release() gives them back, always all of them.
  */
 
-import type { Reception } from '../../queue/types.js';
+import type { Reception } from '../../mail-types.js';
 
 /** A piece of at least this many bytes is kept by itself: its own cost is then below a quarter. */
 const KEEP_BYTES_MIN = 1024;

@@ -3,8 +3,8 @@
  * decided. What is wrong for ever comes first, so that a hopeless message is not sent again.
  */
 
-import { NO_MEMORY, NOT_READY } from '../../queue/types.js';
-import type { SubmissionOutcome } from '../../queue/types.js';
+import { NO_MEMORY, NOT_READY } from '../../mail-types.js';
+import type { SubmissionOutcome } from '../../mail-types.js';
 import { LOST_NO_MEMORY, LOST_TOO_BIG } from './content-buffer.js';
 import type { ContentBuffer } from './content-buffer.js';
 import { FAULT_BARE_CR, FAULT_NUL } from './content-scan.js';

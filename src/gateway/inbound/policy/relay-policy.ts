@@ -8,7 +8,7 @@
  */
 
 import type { ToAscii } from '../../../platform/ports.js';
-import { normalizeDomain } from './address.js';
+import { normalizeDomain } from '../../../smtp/address.js';
 import { NetworkList } from './network-list.js';
 
 export interface RelayRules {

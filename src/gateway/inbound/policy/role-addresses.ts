@@ -6,7 +6,7 @@
  */
 import { withoutNeedlessQuotes } from '../../../base/needless-quotes.js';
 import type { InboundOptions } from '../options.js';
-import type { Path } from './address.js';
+import type { Path } from '../../../smtp/address.js';
 import type { RelayPolicy } from './relay-policy.js';
 
 /** Where a recipient goes: the address as next hops get it, its domain as routes know it. */

@@ -11,9 +11,9 @@
  *                                            └─► one or more: (route, address)
  */
 import type { ToAscii } from '../../../platform/ports.js';
-import type { MailOrigin, QueueClass, Route, Router } from '../../queue/types.js';
-import { isAscii, parsePath } from '../policy/address.js';
-import type { Path } from '../policy/address.js';
+import type { MailOrigin, QueueClass, Route, Router } from '../../mail-types.js';
+import { isAscii, parsePath } from '../../../smtp/address.js';
+import type { Path } from '../../../smtp/address.js';
 import type { RelayPolicy } from '../policy/relay-policy.js';
 import type { Destination, RoleAddresses } from '../policy/role-addresses.js';
 import * as replies from '../session/replies.js';

@@ -1,6 +1,6 @@
 /**
  * Where reports to senders go: as mail to them would, by the table of recipients for domains that we relay
- * for, else where the domain leads. Asked when a report is written (gateway/queue/report-writer.ts), long
+ * for, else where the domain leads. Asked when a report is written (queue/reports/report-writer.ts), long
  * after reception.
  *
  *   reverse-path ─► made here (`smtp.srs`, `verp`)   whom it stands for; NOBODY_BEHIND where that is nobody
@@ -13,9 +13,9 @@
  * however many there are; the others wait until it is their turn.
  */
 import type { ToAscii } from '../../../platform/ports.js';
-import { NOBODY_BEHIND, NO_WAY_BACK, NOT_READY, OWN_ORIGIN } from '../../queue/types.js';
-import type { FindReportWay, Router } from '../../queue/types.js';
-import { normalizeDomain, parsePath } from '../policy/address.js';
+import { NOBODY_BEHIND, NO_WAY_BACK, NOT_READY, OWN_ORIGIN } from '../../mail-types.js';
+import type { FindReportWay, Router } from '../../mail-types.js';
+import { normalizeDomain, parsePath } from '../../../smtp/address.js';
 import { RelayPolicy } from '../policy/relay-policy.js';
 import { RoleAddresses } from '../policy/role-addresses.js';
 import { TABLE_UNREADABLE } from '../session/replies.js';

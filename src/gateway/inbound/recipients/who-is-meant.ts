@@ -6,8 +6,8 @@
 import type { SenderRewriting } from '../../../base/sender-rewriting.js';
 import type { ToAscii } from '../../../platform/ports.js';
 import type { CameBack } from '../../returned/came-back.js';
-import { parsePath } from '../policy/address.js';
-import type { Path } from '../policy/address.js';
+import { parsePath } from '../../../smtp/address.js';
+import type { Path } from '../../../smtp/address.js';
 import type { ReturnedPorts } from '../options.js';
 import * as replies from '../session/replies.js';
 import type { Refusal } from '../session/replies.js';

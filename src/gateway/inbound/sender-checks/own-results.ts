@@ -20,7 +20,7 @@
 import type { Latin1Text, ToAscii } from '../../../platform/ports.js';
 import { latin1Bytes, utf8Text } from '../../../base/utf8.js';
 import { sectionText, unfolded } from '../../dkim/header-section.js';
-import { normalizeDomain } from '../policy/address.js';
+import { normalizeDomain } from '../../../smtp/address.js';
 
 const RENAMED = 'X-Original-';
 /** Neither gap can be the beginning of what follows it: no text makes it slow. */

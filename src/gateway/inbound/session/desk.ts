@@ -7,11 +7,11 @@
  * No timer is made, moved or cleared for a message or a command: sessions write down the coarse time of
  * `nowMs`. Owns the sessions, their counts, and the line of those that wait for their next turn. Pure.
  */
-import type { SubmissionOutcome } from '../../queue/types.js';
+import type { SubmissionOutcome } from '../../mail-types.js';
 import { NO_TAP } from '../../../smtp/session-tap.js';
 import type { SessionTap } from '../../../smtp/session-tap.js';
 import { addressText } from '../../../base/address-text.js';
-import { COMMITTED } from '../../queue/types.js';
+import { COMMITTED } from '../../mail-types.js';
 import { HelloReplies } from '../commands/hello.js';
 import { ByteViews } from '../content/byte-views.js';
 import { TraceDate, TraceWriter } from '../content/trace-header.js';

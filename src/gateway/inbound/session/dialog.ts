@@ -7,7 +7,7 @@ import type { Account } from '../auth/directory.js';
 import type { Exchange } from '../auth/sasl.js';
 import type { Blocked } from '../options.js';
 import type { RecipientParameters } from '../commands/parameters.js';
-import type { Path } from '../policy/address.js';
+import type { Path } from '../../../smtp/address.js';
 import type { Destination } from '../policy/role-addresses.js';
 import type { Refusal } from './replies.js';
 import type { MailTransaction, OutcomeSink } from './transaction.js';

@@ -7,7 +7,7 @@
 import { joined } from '../../../base/joined.js';
 import { formatMessageId } from '../../../base/text-id.js';
 import type { JudgedEnvelope, JudgedMessage } from '../hooks/message-hook.js';
-import { withDomain } from '../policy/address.js';
+import { withDomain } from '../../../smtp/address.js';
 import type { InboundDialog } from './dialog.js';
 import type { MailTransaction } from './transaction.js';
 

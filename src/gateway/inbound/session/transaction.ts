@@ -13,10 +13,10 @@ import { invariant } from '../../../base/invariant.js';
 import {
   ALIAS_CHANGED, ALIAS_SUCCESS, COMMITTED, ENVELOPE_8BIT, ENVELOPE_DOT_LINES, ENVELOPE_REQUIRETLS,
   ENVELOPE_UTF8_HEADER, NOTIFY_NEVER, NOTIFY_SUCCESS,
-} from '../../queue/types.js';
+} from '../../mail-types.js';
 import type {
   Reception, Recipient, RecipientGroup, Route, Router, Submission, SubmissionOutcome,
-} from '../../queue/types.js';
+} from '../../mail-types.js';
 import type { CameBack, KeptReport, ReturnReading } from '../../returned/came-back.js';
 import type { ContentBuffer } from '../content/content-buffer.js';
 import { FIELD_MESSAGE_ID, FIELD_TLS_REQUIRED } from '../content/content-scan.js';

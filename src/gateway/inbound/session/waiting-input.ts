@@ -4,7 +4,7 @@
  * counted as memory in use. Without room for one it is dropped with all that comes behind it, and the client
  * is told once what came before is answered (isOverfull).
  */
-import type { Reception } from '../../queue/types.js';
+import type { Reception } from '../../mail-types.js';
 
 export class WaitingInput {
   readonly #memory: Pick<Reception, 'reserve' | 'release'>;

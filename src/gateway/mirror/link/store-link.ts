@@ -32,7 +32,7 @@ import { decodeRefusal } from '../../../protocol/messages/refusal.js';
 import type { Welcome } from '../../../protocol/messages/welcome.js';
 import type { Reply, ReplyType } from '../../../protocol/replies.js';
 import { decodeReply } from '../../../protocol/replies.js';
-import type { StorePort } from '../store-port.js';
+import type { StorePort } from './store-port.js';
 import { CreditWish } from './credit-wish.js';
 import { LinkLease } from '../../../recovery/ownership/link-lease.js';
 import type { LinkOptions, LinkPorts, PathAddress, PathName } from './link-options.js';

@@ -23,8 +23,8 @@
  * happens without a reply, or before anything was sent. Pure.
  */
 import { TEXT_CHARACTERS_MAX, enhancedDetail } from '../../../smtp/reply-reader.js';
-import { DEFERRED, DELIVERED, FAILED } from '../../queue/types.js';
-import type { RecipientResult, RecipientStatus } from '../../queue/types.js';
+import { DEFERRED, DELIVERED, FAILED } from '../../mail-types.js';
+import type { RecipientResult, RecipientStatus } from '../../mail-types.js';
 
 /** What a reply answers. */
 export const Stage = { GREETING: 0, HELLO: 1, MAIL: 2, RCPT: 3, DATA: 4, FINAL: 5 } as const;

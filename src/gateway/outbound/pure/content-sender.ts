@@ -13,8 +13,8 @@
  * decided by smtp-session.ts. Pure.
  */
 import type { Connection } from '../../../platform/transport.js';
-import { ENVELOPE_DOT_LINES } from '../../queue/types.js';
-import type { Delivery } from '../../queue/types.js';
+import { ENVELOPE_DOT_LINES } from '../../mail-types.js';
+import type { Delivery } from '../../mail-types.js';
 import { SMALL_CONTENT_BYTES } from '../../../smtp/write-buffer.js';
 import type { WriteBuffer } from '../../../smtp/write-buffer.js';
 

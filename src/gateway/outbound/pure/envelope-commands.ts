@@ -11,8 +11,8 @@ import { unitextAsXtext } from '../../../base/utf8-address.js';
 import {
   ENVELOPE_8BIT, ENVELOPE_REQUIRETLS, ENVELOPE_UTF8_HEADER, NOTIFY_BITS, NOTIFY_DELAY, NOTIFY_FAILURE,
   NOTIFY_NEVER, NOTIFY_SUCCESS,
-} from '../../queue/types.js';
-import type { Delivery, Recipient } from '../../queue/types.js';
+} from '../../mail-types.js';
+import type { Delivery, Recipient } from '../../mail-types.js';
 import { CAN_8BITMIME, CAN_REQUIRETLS, CAN_SMTPUTF8 } from '../../../smtp/capabilities.js';
 import type { Capabilities } from '../../../smtp/capabilities.js';
 import {
@@ -22,7 +22,7 @@ import { Trouble } from './classify.js';
 import { TEXT_UNSENDABLE, TEXT_UTF8, kindOfText } from '../../../smtp/write-buffer.js';
 import type { WriteBuffer } from '../../../smtp/write-buffer.js';
 
-/** NOTIFY values by the bits of queue/types.ts; NEVER stands alone (RFC 3461 4.1). */
+/** NOTIFY values by the bits of mail-types.ts; NEVER stands alone (RFC 3461 4.1). */
 const NOTIFY_VALUES: readonly string[] = Array.from({ length: 16 }, (_, bits) => {
   if ((bits & NOTIFY_NEVER) !== 0) return 'NEVER';
   const words: string[] = [];
@@ -32,7 +32,7 @@ const NOTIFY_VALUES: readonly string[] = Array.from({ length: 16 }, (_, bits) =>
   return words.join(',');
 });
 
-/** RET values by queue/types.ts. */
+/** RET values by mail-types.ts. */
 const RET_VALUES: readonly string[] = ['', 'FULL', 'HDRS'];
 
 /** What keeps the whole message from being tried at this peer, or undefined. */

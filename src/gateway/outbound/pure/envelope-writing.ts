@@ -2,7 +2,7 @@
  * The envelope of a transaction on its way into a write: who can't be sent to the peer at all, and the
  * commands for the others (envelope-commands.ts has the lines). Pure.
  */
-import type { Delivery } from '../../queue/types.js';
+import type { Delivery } from '../../mail-types.js';
 import { CAN_SMTPUTF8 } from '../../../smtp/capabilities.js';
 import type { Capabilities } from '../../../smtp/capabilities.js';
 import { DATA } from '../../../smtp/commands.js';

@@ -18,7 +18,7 @@
  * own only where its addresses are not authentic (2.2). Pure.
  */
 import type { DnsAnswer, TlsaData } from '../../../platform/resolver.js';
-import type { NextHopTls } from '../../queue/types.js';
+import type { NextHopTls } from '../../mail-types.js';
 
 /** What binds a host. */
 export interface HostTlsa {

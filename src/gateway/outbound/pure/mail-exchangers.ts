@@ -18,8 +18,8 @@
  * Pure.
  */
 import type { DnsAnswer, DnsFailure, MxData } from '../../../platform/resolver.js';
-import { DEFERRED, FAILED } from '../../queue/types.js';
-import type { RecipientResult, RecipientStatus } from '../../queue/types.js';
+import { DEFERRED, FAILED } from '../../mail-types.js';
+import type { RecipientResult, RecipientStatus } from '../../mail-types.js';
 
 export interface MailHost {
   readonly name: string;
@@ -48,7 +48,7 @@ export interface HostsWay {
 
 /** No domain needs more; the rest is what nobody would come to. */
 const HOSTS_MAX = 32;
-/** As lenient as reception is with domains (inbound/policy/address.ts). */
+/** As lenient as reception is with domains (smtp/address.ts). */
 const LABEL = /^[a-z0-9_-]{1,63}$/;
 const ADDRESS_LIKE = /^[\d.]+$/;
 

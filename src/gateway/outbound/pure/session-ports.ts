@@ -4,7 +4,7 @@
  */
 import type { Connection, ConnectionHandlers, SecuredFacts, TlsTerms } from '../../../platform/transport.js';
 import type { PasswordFound } from '../../../platform/ports.js';
-import type { Delivery, NextHopAuth, NextHopTls, RecipientResult } from '../../queue/types.js';
+import type { Delivery, NextHopAuth, NextHopTls, RecipientResult } from '../../mail-types.js';
 import type { Capabilities } from '../../../smtp/capabilities.js';
 import type { StateTimeouts } from './session-states.js';
 import type { SessionTap } from '../../../smtp/session-tap.js';

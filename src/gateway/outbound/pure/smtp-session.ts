@@ -33,7 +33,7 @@
 import { invariant } from '../../../base/invariant.js';
 import { utf8Text } from '../../../base/utf8.js';
 import type { Connection, ConnectionHandlers, SecuredFacts } from '../../../platform/transport.js';
-import type { Delivery, RecipientResult } from '../../queue/types.js';
+import type { Delivery, RecipientResult } from '../../mail-types.js';
 import {
   CAN_AUTH, CAN_PIPELINE, CAN_REQUIRETLS, CAN_STARTTLS, HAS_AUTHENTICATED, NO_CAPABILITIES,
   parseCapabilities,

@@ -19,8 +19,8 @@
  */
 import { copyOfText } from '../../../base/text-copy.js';
 import type { DnsAnswer } from '../../../platform/resolver.js';
-import { DEFERRED, FAILED } from '../../queue/types.js';
-import type { NextHopTls } from '../../queue/types.js';
+import { DEFERRED, FAILED } from '../../mail-types.js';
+import type { NextHopTls } from '../../mail-types.js';
 import type { HostsWay, MailWay } from './mail-exchangers.js';
 
 export type StsMode = 'enforce' | 'testing' | 'none';

@@ -5,7 +5,7 @@
  *   pending   [0] refused  [1] accepted  [2] awaited  [3] not named yet      results  [R, -, -, -]
  */
 import { invariant } from '../../../base/invariant.js';
-import type { Delivery, Recipient, RecipientResult } from '../../queue/types.js';
+import type { Delivery, Recipient, RecipientResult } from '../../mail-types.js';
 import type { Capabilities } from '../../../smtp/capabilities.js';
 import { Trouble, classifyTrouble } from './classify.js';
 import { recipientTrouble } from './envelope-commands.js';

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { addRetire } from '../../../../src/gateway/admin/retire-api.js';
-import { Retirements } from '../../../../src/gateway/retirements.js';
+import { Retirements } from '../../../../src/gateway/admin/retirements.js';
 import { Prng } from '../../../../src/base/prng.js';
 import { Scheduler } from '../../../scenario/scheduler.js';
 import { WorldRegister } from '../../../scenario/world-register.js';

@@ -6,7 +6,7 @@ import { addQueueRules } from '../../../../src/gateway/admin/rule-api.js';
 import { LocalRules } from '../../../../src/gateway/orders/local-rules.js';
 import { QueueRules } from '../../../../src/gateway/orders/queue-rules.js';
 import { RuleDesk } from '../../../../src/gateway/orders/rule-desk.js';
-import type { Route } from '../../../../src/gateway/queue/types.js';
+import type { Route } from '../../../../src/gateway/mail-types.js';
 import { Scheduler } from '../../../scenario/scheduler.js';
 import { WorldRegister } from '../../../scenario/world-register.js';
 import { KeptLog } from './kept-log.js';

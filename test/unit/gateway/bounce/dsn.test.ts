@@ -7,11 +7,11 @@ import type { DsnAction, DsnRecipient, DsnRequest } from '../../../../src/gatewa
 import { composeReport } from '../../../../src/gateway/bounce/report-composer.js';
 import { fold } from '../../../../src/gateway/bounce/dsn-text.js';
 import { Prng } from '../../../../src/base/prng.js';
-import { ALIAS_CHANGED, ALIAS_EXPANDED, ALIAS_SUCCESS, ENVELOPE_8BIT, ENVELOPE_DOT_LINES, ENVELOPE_UTF8_HEADER, NOTIFY_NEVER, RET_FULL, RET_HEADERS } from '../../../../src/gateway/queue/types.js';
+import { ALIAS_CHANGED, ALIAS_EXPANDED, ALIAS_SUCCESS, ENVELOPE_8BIT, ENVELOPE_DOT_LINES, ENVELOPE_UTF8_HEADER, NOTIFY_NEVER, RET_FULL, RET_HEADERS } from '../../../../src/gateway/mail-types.js';
 import { freshNote } from '../../../../src/gateway/queue/note.js';
-import { delayReportBytesMax } from '../../../../src/gateway/queue/report-bounds.js';
-import type { ReportInput } from '../../../../src/gateway/queue/report-writer.js';
-import type { Envelope } from '../../../../src/gateway/queue/types.js';
+import { delayReportBytesMax } from '../../../../src/gateway/queue/reports/report-bounds.js';
+import type { ReportInput } from '../../../../src/gateway/queue/reports/report-writer.js';
+import type { Envelope } from '../../../../src/gateway/mail-types.js';
 import { envelopeTo } from '../outbound/pure/session-world.js';
 
 const CONTENT = Buffer.from('Received: by x\r\nSubject: hello\r\nFrom: anna@example.org\r\n\r\nthe body\r\n.dot line\r\n');

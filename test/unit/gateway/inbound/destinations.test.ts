@@ -6,7 +6,7 @@ import { RelayPolicy } from '../../../../src/gateway/inbound/policy/relay-policy
 import { RoleAddresses } from '../../../../src/gateway/inbound/policy/role-addresses.js';
 import { destinationsOf } from '../../../../src/gateway/inbound/recipients/destinations.js';
 import * as replies from '../../../../src/gateway/inbound/session/replies.js';
-import { OWN_ORIGIN } from '../../../../src/gateway/queue/types.js';
+import { OWN_ORIGIN } from '../../../../src/gateway/mail-types.js';
 import { toAscii } from '../../../../src/platform/node/idna.js';
 import { DomainRouter } from '../../../dialog/memory-reception.js';
 

@@ -10,7 +10,7 @@ import type { Listing, RecipientTable } from '../../../../src/gateway/inbound/re
 import { reportWays } from '../../../../src/gateway/inbound/recipients/report-ways.js';
 import { createRouter } from '../../../../src/gateway/queue/router.js';
 import type { RouteOptions } from '../../../../src/gateway/queue/router.js';
-import { NOBODY_BEHIND, NO_WAY_BACK, NOT_READY } from '../../../../src/gateway/queue/types.js';
+import { NOBODY_BEHIND, NO_WAY_BACK, NOT_READY } from '../../../../src/gateway/mail-types.js';
 import { ReturnPaths } from '../../../../src/gateway/returned/return-paths.js';
 import { toAscii } from '../../../../src/platform/node/idna.js';
 

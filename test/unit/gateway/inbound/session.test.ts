@@ -13,8 +13,8 @@ import type { InboundOptions } from '../../../../src/gateway/inbound/options.js'
 import type { Desk } from '../../../../src/gateway/inbound/session/desk.js';
 import { STATE_NAME, State, isValidTransition } from '../../../../src/gateway/inbound/session/session-states.js';
 import type { ServerSession } from '../../../../src/gateway/inbound/session/session.js';
-import { COMMITTED, NO_REPLY, REFUSED } from '../../../../src/gateway/queue/types.js';
-import type { Route } from '../../../../src/gateway/queue/types.js';
+import { COMMITTED, NO_REPLY, REFUSED } from '../../../../src/gateway/mail-types.js';
+import type { Route } from '../../../../src/gateway/mail-types.js';
 import { ReturnPaths } from '../../../../src/gateway/returned/return-paths.js';
 import { tableOf } from '../../../dialog/listed.js';
 import { authenticatorOf, scramLine } from '../../../dialog/people.js';

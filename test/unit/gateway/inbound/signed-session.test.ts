@@ -12,7 +12,7 @@ import { authenticatorOf, scramLine, verifiersOf } from '../../../dialog/people.
 import type { InboundOptions } from '../../../../src/gateway/inbound/options.js';
 import * as replies from '../../../../src/gateway/inbound/session/replies.js';
 import type { ServerSession } from '../../../../src/gateway/inbound/session/session.js';
-import { COMMITTED, NO_MEMORY } from '../../../../src/gateway/queue/types.js';
+import { COMMITTED, NO_MEMORY } from '../../../../src/gateway/mail-types.js';
 import type { MemoryReception } from '../../../dialog/memory-reception.js';
 import { openSession, testDesk } from '../../../inbound/desk.js';
 import { MemoryConnection } from '../../../scenario/memory-connection.js';

@@ -1,8 +1,8 @@
 /** When the deletions of delivered mail are sent: with the changes of the next turns, or by themselves. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { Partition } from '../../../../src/gateway/mirror/partition.js';
-import { DELETE_TURNS_MAX, Sender } from '../../../../src/gateway/mirror/sender.js';
+import { Partition } from '../../../../src/gateway/mirror/set/partition.js';
+import { DELETE_TURNS_MAX, Sender } from '../../../../src/gateway/mirror/feed/sender.js';
 import { EntryTable } from '../../../../src/gateway/queue/entry-table.js';
 import { crc32 } from '../../../../src/platform/node/checksum.js';
 import { MessagePacker } from '../../../../src/platform/node/packer.js';

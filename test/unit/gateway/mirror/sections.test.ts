@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { ChangeRing } from '../../../../src/gateway/mirror/change-ring.js';
-import { FeedVariant } from '../../../../src/gateway/mirror/feed-variant.js';
-import type { SealedSection } from '../../../../src/gateway/mirror/turn-section.js';
-import { PayloadSlabs } from '../../../../src/gateway/mirror/payload-slabs.js';
-import { TurnSection } from '../../../../src/gateway/mirror/turn-section.js';
+import { ChangeRing } from '../../../../src/gateway/mirror/feed/change-ring.js';
+import { FeedVariant } from '../../../../src/gateway/mirror/feed/feed-variant.js';
+import type { SealedSection } from '../../../../src/gateway/mirror/feed/turn-section.js';
+import { PayloadSlabs } from '../../../../src/gateway/mirror/feed/payload-slabs.js';
+import { TurnSection } from '../../../../src/gateway/mirror/feed/turn-section.js';
 import { CHANGE_ROW_BYTES, FLAG_BODY_ABSENT, FLAG_SHARED, FLAG_SKIPPED, KIND_ANNOTATE, KIND_DELETE, KIND_STORE, KIND_WITHDRAW } from '../../../../src/protocol/change-rows.js';
 
 /** Kept for the notes of entries. */

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { QueueCursor } from '../../../../src/gateway/orders/queue-cursor.js';
 import { EntryState, EntryTable } from '../../../../src/gateway/queue/entry-table.js';
 import { MailQueue } from '../../../../src/gateway/queue/mail-queue.js';
-import type { Route } from '../../../../src/gateway/queue/types.js';
+import type { Route } from '../../../../src/gateway/mail-types.js';
 import { quietPartition } from '../quiet-partition.js';
 
 const ROUTE: Route = {

@@ -4,7 +4,7 @@ import { describe, test } from 'node:test';
 import type { Selector } from '../../../../src/admin-api/queue-orders.js';
 import { QueueRules } from '../../../../src/gateway/orders/queue-rules.js';
 import type { MailQueue } from '../../../../src/gateway/queue/mail-queue.js';
-import type { QueueClass, Route } from '../../../../src/gateway/queue/types.js';
+import type { QueueClass, Route } from '../../../../src/gateway/mail-types.js';
 import type { QueueRule } from '../../../../src/register/records.js';
 import { KeptLog } from '../admin/kept-log.js';
 

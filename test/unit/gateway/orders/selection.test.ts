@@ -6,7 +6,7 @@ import { selector, whyNoSelector } from '../../../../src/admin-api/queue-orders.
 import { BrokenRule, readShape } from '../../../../src/base/json-shape.js';
 import type { Note } from '../../../../src/gateway/queue/note.js';
 import { DONE, OWED_FAILURE, TO_TRY, freshNote } from '../../../../src/gateway/queue/note.js';
-import type { Envelope, Route } from '../../../../src/gateway/queue/types.js';
+import type { Envelope, Route } from '../../../../src/gateway/mail-types.js';
 import type { MailQueue } from '../../../../src/gateway/queue/mail-queue.js';
 import type { RouteNames } from '../../../../src/gateway/orders/selection.js';
 import { Selection, whyNoRoute } from '../../../../src/gateway/orders/selection.js';

@@ -4,7 +4,7 @@ import { performance } from 'node:perf_hooks';
 import { describe, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Answer } from 'dns-packet';
-import type { NextHop } from '../../../../src/gateway/queue/types.js';
+import type { NextHop } from '../../../../src/gateway/mail-types.js';
 import { TlsHop, makeCertificates } from '../../../process/tls-hop.js';
 import { OUTBOUND_DEFAULTS } from '../../../default-options.js';
 import { DEFAULT_TIMEOUTS, State } from '../../../../src/gateway/outbound/pure/session-states.js';

@@ -4,8 +4,8 @@ import { describe, test } from 'node:test';
 
 import { Lane } from '../../../../src/gateway/outbound/lane.js';
 import type { AttemptResult } from '../../../../src/gateway/outbound/lane.js';
-import { DEFERRED, DELIVERED, FAILED } from '../../../../src/gateway/queue/types.js';
-import type { Delivery, DeliveryQueue, DeliveryResult, DeliverySource, RecipientResult } from '../../../../src/gateway/queue/types.js';
+import { DEFERRED, DELIVERED, FAILED } from '../../../../src/gateway/mail-types.js';
+import type { Delivery, DeliveryQueue, DeliveryResult, DeliverySource, RecipientResult } from '../../../../src/gateway/mail-types.js';
 import { MemoryQueue } from './memory-source.js';
 import { envelopeTo } from './pure/session-world.js';
 

@@ -11,7 +11,7 @@ import type { TestContext } from 'node:test';
 import packet from 'dns-packet';
 import type { Answer } from 'dns-packet';
 import { OUTBOUND_DEFAULTS } from '../../../default-options.js';
-import type { NextHopTls, OtherHost, TlsLevel } from '../../../../src/gateway/queue/types.js';
+import type { NextHopTls, OtherHost, TlsLevel } from '../../../../src/gateway/mail-types.js';
 import type { DispatcherOptions } from '../../../../src/gateway/outbound/dispatcher.js';
 import { DnsClient } from '../../../../src/platform/node/dns/dns-client.js';
 import { TlsHop, makeCertificates } from '../../../process/tls-hop.js';

@@ -7,7 +7,7 @@ import { after, before, describe, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 
 import type { Dispatcher, DispatcherOptions } from '../../../../src/gateway/outbound/dispatcher.js';
-import type { NextHop } from '../../../../src/gateway/queue/types.js';
+import type { NextHop } from '../../../../src/gateway/mail-types.js';
 import type { EventLog, LogFields } from '../../../../src/platform/ports.js';
 import { TlsHop, makeCertificates } from '../../../process/tls-hop.js';
 import type { TlsHopOptions } from '../../../process/tls-hop.js';

@@ -7,7 +7,7 @@ import { createServer } from 'node:tls';
 
 import { DEFAULT_TIMEOUTS, State } from '../../../../src/gateway/outbound/pure/session-states.js';
 import type { Dispatcher, DispatcherOptions } from '../../../../src/gateway/outbound/dispatcher.js';
-import type { NextHop, TlsLevel } from '../../../../src/gateway/queue/types.js';
+import type { NextHop, TlsLevel } from '../../../../src/gateway/mail-types.js';
 import { TlsHop, makeCertificates } from '../../../process/tls-hop.js';
 import type { TlsHopOptions } from '../../../process/tls-hop.js';
 import { until } from '../../register/real-world.js';

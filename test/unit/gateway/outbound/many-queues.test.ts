@@ -1,8 +1,8 @@
 /** Many queues that share a next hop: turns, connections, and what one message costs beside thousands of other queues. */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
-import { DELIVERED } from '../../../../src/gateway/queue/types.js';
-import type { DeliveryQueue, NextHop, Route } from '../../../../src/gateway/queue/types.js';
+import { DELIVERED } from '../../../../src/gateway/mail-types.js';
+import type { DeliveryQueue, NextHop, Route } from '../../../../src/gateway/mail-types.js';
 import type { Dispatcher } from '../../../../src/gateway/outbound/dispatcher.js';
 import { MemoryQueue, MemorySource, dispatcherFor as makeDispatcher } from './memory-source.js';
 import { ScriptedServer } from './scripted-server.js';

@@ -12,7 +12,7 @@ import type { HostAddresses, Resolver } from '../../../../src/platform/resolver.
 import type { MailTransport } from '../../../../src/platform/transport.js';
 import type { TlsWatch } from '../../../../src/gateway/outbound/tls-reports/tls-tally.js';
 import type { PolicySource } from '../../../../src/gateway/outbound/sts/sts-policies.js';
-import type { Delivery, DeliveryQueue, DeliverySource, Route } from '../../../../src/gateway/queue/types.js';
+import type { Delivery, DeliveryQueue, DeliverySource, Route } from '../../../../src/gateway/mail-types.js';
 import { envelopeTo } from './pure/session-world.js';
 
 export class MemoryQueue implements DeliveryQueue {

@@ -4,7 +4,7 @@ import type { TestContext } from 'node:test';
 import type { Answer } from 'dns-packet';
 import { pointerName } from '../../../../src/base/reversed-address.js';
 import { OUTBOUND_DEFAULTS } from '../../../default-options.js';
-import type { NextHop } from '../../../../src/gateway/queue/types.js';
+import type { NextHop } from '../../../../src/gateway/mail-types.js';
 import type { Dispatcher, DispatcherOptions } from '../../../../src/gateway/outbound/dispatcher.js';
 import type { TlsWatch } from '../../../../src/gateway/outbound/tls-reports/tls-tally.js';
 import { DnsClient } from '../../../../src/platform/node/dns/dns-client.js';

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 
 import { Prng } from '../../../../src/base/prng.js';
 import { SiteHost, SiteHosts } from '../../../../src/gateway/outbound/site-hosts.js';
-import { DEFERRED } from '../../../../src/gateway/queue/types.js';
+import { DEFERRED } from '../../../../src/gateway/mail-types.js';
 
 const BACKOFF = { backoffFirstMs: 1000, backoffMaxMs: 60_000, deniedFirstMs: 1, deniedMaxMs: 2 };
 

@@ -4,8 +4,8 @@ import { describe, test } from 'node:test';
 import { ABSENT, AbsentBodies } from '../../../../src/gateway/queue/absent-bodies.js';
 import type { BodyRoom } from '../../../../src/gateway/queue/absent-bodies.js';
 import { EntryTable } from '../../../../src/gateway/queue/entry-table.js';
-import { PositionOrder } from '../../../../src/gateway/queue/position-order.js';
-import type { Partition } from '../../../../src/gateway/mirror/partition.js';
+import { PositionOrder } from '../../../../src/gateway/mirror/set/position-order.js';
+import type { Partition } from '../../../../src/gateway/mirror/set/partition.js';
 
 const PLENTY: BodyRoom = { countMax: 100, bytesMax: 1e6, wantedBytes: 1e6, restBytes: 1e6, mayTakeOne: false, aloneBytes: 0, nowMs: 0 };
 const BODY_BYTES = 100;

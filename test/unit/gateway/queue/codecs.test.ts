@@ -6,8 +6,8 @@ import { HeadWriter } from '../../../../src/gateway/queue/head-writer.js';
 import type { Note } from '../../../../src/gateway/queue/note.js';
 import { addedSecondsIn, delayedUntilIn, decodeNote, encodeNote, freshNote, noteRoom } from '../../../../src/gateway/queue/note.js';
 import { createRouter } from '../../../../src/gateway/queue/router.js';
-import { OWN_ORIGIN } from '../../../../src/gateway/queue/types.js';
-import type { Envelope } from '../../../../src/gateway/queue/types.js';
+import { OWN_ORIGIN } from '../../../../src/gateway/mail-types.js';
+import type { Envelope } from '../../../../src/gateway/mail-types.js';
 import { NOTE_CRC_BYTES } from '../../../../src/protocol/change-rows.js';
 import { MessagePacker } from '../../../../src/platform/node/packer.js';
 

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { Segments } from '../../../../src/base/segments.js';
-import type { Partition } from '../../../../src/gateway/mirror/partition.js';
+import type { Partition } from '../../../../src/gateway/mirror/set/partition.js';
 import { ContentStore } from '../../../../src/gateway/queue/content-store.js';
 import { DueBodies } from '../../../../src/gateway/queue/due-bodies.js';
 import { Entries } from '../../../../src/gateway/queue/entries.js';
@@ -10,7 +10,7 @@ import { EntryState, EntryTable } from '../../../../src/gateway/queue/entry-tabl
 import type { MailQueue } from '../../../../src/gateway/queue/mail-queue.js';
 import { MemoryGauge } from '../../../../src/gateway/queue/memory-gauge.js';
 import { encodeNote, freshNote, noteRoom } from '../../../../src/gateway/queue/note.js';
-import { PositionOrder } from '../../../../src/gateway/queue/position-order.js';
+import { PositionOrder } from '../../../../src/gateway/mirror/set/position-order.js';
 import { crc32 } from '../../../../src/platform/node/checksum.js';
 
 const LIMIT_BYTES = 1000;

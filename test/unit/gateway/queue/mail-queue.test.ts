@@ -3,7 +3,7 @@ import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { EntryState, EntryTable, isValidEntryTransition } from '../../../../src/gateway/queue/entry-table.js';
 import { MailQueue } from '../../../../src/gateway/queue/mail-queue.js';
-import type { Ordering, Route } from '../../../../src/gateway/queue/types.js';
+import type { Ordering, Route } from '../../../../src/gateway/mail-types.js';
 import { quietPartition } from '../quiet-partition.js';
 
 const S = EntryState;

@@ -8,7 +8,7 @@ import { Acceptance } from '../../../../src/gateway/queue/acceptance.js';
 import { EntryState, EntryTable } from '../../../../src/gateway/queue/entry-table.js';
 import type { MailQueue } from '../../../../src/gateway/queue/mail-queue.js';
 import { QueueRegistry } from '../../../../src/gateway/queue/queue-registry.js';
-import type { AdmissionVerdict, Route } from '../../../../src/gateway/queue/types.js';
+import type { AdmissionVerdict, Route } from '../../../../src/gateway/mail-types.js';
 import type { PartitionHolder } from '../../../../src/recovery/ownership/holder.js';
 import { KeptLog } from '../admin/kept-log.js';
 import { quietPartition } from '../quiet-partition.js';

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { Readiness } from '../../../../src/gateway/queue/readiness.js';
-import type { AdmissionVerdict, Route } from '../../../../src/gateway/queue/types.js';
+import type { AdmissionVerdict, Route } from '../../../../src/gateway/mail-types.js';
 
 const ROUTE = { queueClass: 'mail', nextHop: { protocol: 'smtp', host: 'h', port: 25 }, ordering: 'fifo', concurrency: 4, lengthMax: 100 } as const;
 

@@ -4,7 +4,7 @@ import { describe, test } from 'node:test';
 import { createRouter } from '../../../../src/gateway/queue/router.js';
 import type { RouteOptions } from '../../../../src/gateway/queue/router.js';
 import { followingCount, whyNoSuccessor } from '../../../../src/gateway/queue/successors.js';
-import { OWN_ORIGIN } from '../../../../src/gateway/queue/types.js';
+import { OWN_ORIGIN } from '../../../../src/gateway/mail-types.js';
 
 const COMMON = { ordering: 'fifo', concurrency: 4, lengthMax: 10 } as const;
 

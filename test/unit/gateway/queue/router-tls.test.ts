@@ -3,9 +3,9 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { nextHopKey } from '../../../../src/gateway/queue/next-hop.js';
 import { createRouter } from '../../../../src/gateway/queue/router.js';
-import { OWN_ORIGIN } from '../../../../src/gateway/queue/types.js';
+import { OWN_ORIGIN } from '../../../../src/gateway/mail-types.js';
 import type { RouteOptions } from '../../../../src/gateway/queue/router.js';
-import type { NextHop, TlsNeed } from '../../../../src/gateway/queue/types.js';
+import type { NextHop, TlsNeed } from '../../../../src/gateway/mail-types.js';
 
 const COMMON = { ordering: 'fifo', concurrency: 5, lengthMax: 10 } as const;
 const TERMS = { serverName: 'hop.example', mustVerify: false, caFile: undefined };

@@ -9,7 +9,7 @@ import { joined } from '../../../../base/joined.js';
 import { OnceInAWhile } from '../../../../base/once-in-a-while.js';
 import { nextDelayMs } from '../../../../base/backoff.js';
 import type { EventLog } from '../../../../platform/ports.js';
-import type { Reception } from '../../../queue/types.js';
+import type { Reception } from '../../../mail-types.js';
 import { HookLine } from './hook-line.js';
 import type { HookAsk } from './hook-line.js';
 import type { HookAnswer, JudgedMessage, MessageHook } from '../message-hook.js';

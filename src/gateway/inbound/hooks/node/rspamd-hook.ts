@@ -15,9 +15,9 @@ import https from 'node:https';
 import { HookLine } from './hook-line.js';
 import type { HookAsk } from './hook-line.js';
 import { toAscii } from '../../../../platform/node/idna.js';
-import type { Reception } from '../../../queue/types.js';
+import type { Reception } from '../../../mail-types.js';
 import type { HookAnswer, JudgedEnvelope, JudgedMessage, MessageHook } from '../message-hook.js';
-import { isAscii, normalizeDomain } from '../../policy/address.js';
+import { isAscii, normalizeDomain } from '../../../../smtp/address.js';
 import { rspamdVerdict } from '../rspamd-answer.js';
 
 export interface RspamdHookOptions {

@@ -20,7 +20,7 @@ import type { AuthenticationMetrics } from '../../../../observability/authentica
 import { isAskable } from '../../../../platform/node/dns/dns-message.js';
 import type { EventLog } from '../../../../platform/ports.js';
 import type { DnsAnswer, Resolver } from '../../../../platform/resolver.js';
-import type { Reception } from '../../../queue/types.js';
+import type { Reception } from '../../../mail-types.js';
 import { clientKey } from '../../limits/client-counts.js';
 import type { JudgedMessage } from '../../hooks/message-hook.js';
 import type { SenderChecks } from '../sender-checks.js';

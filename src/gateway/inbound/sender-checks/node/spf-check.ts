@@ -8,7 +8,7 @@
  */
 import ipaddr from 'ipaddr.js';
 import { toAscii } from '../../../../platform/node/idna.js';
-import { normalizeDomain } from '../../policy/address.js';
+import { normalizeDomain } from '../../../../smtp/address.js';
 import type { SpfResult, SpfVerdict } from '../verdicts.js';
 import { isNoAnswer, textRecords } from './check-questions.js';
 import type { CheckQuestions } from './check-questions.js';

@@ -12,7 +12,7 @@ import type { HeaderField } from '../../../../../src/gateway/inbound/hooks/prefi
 import type { InboundOptions } from '../../../../../src/gateway/inbound/options.js';
 import type { Desk } from '../../../../../src/gateway/inbound/session/desk.js';
 import type { ServerSession } from '../../../../../src/gateway/inbound/session/session.js';
-import { COMMITTED, ENVELOPE_8BIT, NO_MEMORY } from '../../../../../src/gateway/queue/types.js';
+import { COMMITTED, ENVELOPE_8BIT, NO_MEMORY } from '../../../../../src/gateway/mail-types.js';
 import type { MemoryReception } from '../../../../dialog/memory-reception.js';
 import { NO_LOG, WALL_MS, openSession, testDesk } from '../../../../inbound/desk.js';
 import type { RefusalRecord } from '../../../../inbound/desk.js';

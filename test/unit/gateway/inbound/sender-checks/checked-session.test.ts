@@ -9,7 +9,7 @@ import type { JudgedMessage, MessageHooks } from '../../../../../src/gateway/inb
 import type { SenderChecks } from '../../../../../src/gateway/inbound/sender-checks/sender-checks.js';
 import type { Verdicts } from '../../../../../src/gateway/inbound/sender-checks/verdicts.js';
 import type { InboundOptions } from '../../../../../src/gateway/inbound/options.js';
-import { COMMITTED } from '../../../../../src/gateway/queue/types.js';
+import { COMMITTED } from '../../../../../src/gateway/mail-types.js';
 import type { MemoryReception } from '../../../../dialog/memory-reception.js';
 import { openSession, testDesk } from '../../../../inbound/desk.js';
 import { MemoryConnection } from '../../../../scenario/memory-connection.js';

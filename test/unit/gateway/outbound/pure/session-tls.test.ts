@@ -4,7 +4,7 @@ import { describe, test } from 'node:test';
 
 import { DEFAULT_TIMEOUTS, State } from '../../../../../src/gateway/outbound/pure/session-states.js';
 import { CAN_DSN, CAN_PIPELINE } from '../../../../../src/smtp/capabilities.js';
-import type { NextHopTls, TlsLevel } from '../../../../../src/gateway/queue/types.js';
+import type { NextHopTls, TlsLevel } from '../../../../../src/gateway/mail-types.js';
 import { SessionWorld, mail } from './session-world.js';
 
 const FACTS = { version: 'TLSv1.3', cipher: 'TLS_AES_256_GCM_SHA384', isVerified: true };

@@ -9,7 +9,7 @@ import { SmtpSession } from '../../../../../src/gateway/outbound/pure/smtp-sessi
 import type { SessionEvents, SessionView } from '../../../../../src/gateway/outbound/pure/session-ports.js';
 import { WriteBuffer } from '../../../../../src/smtp/write-buffer.js';
 import type { PasswordFound } from '../../../../../src/platform/ports.js';
-import type { Delivery, DeliveryQueue, Envelope, NextHopAuth, NextHopTls, RecipientResult } from '../../../../../src/gateway/queue/types.js';
+import type { Delivery, DeliveryQueue, Envelope, NextHopAuth, NextHopTls, RecipientResult } from '../../../../../src/gateway/mail-types.js';
 
 
 export const QUEUE: DeliveryQueue = {

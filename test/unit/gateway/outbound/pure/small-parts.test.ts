@@ -7,7 +7,7 @@ import { RetrySchedule } from '../../../../../src/gateway/outbound/pure/retry-sc
 import { whyNotPublic } from '../../../../../src/gateway/outbound/pure/public-address.js';
 import { wayByMx } from '../../../../../src/gateway/outbound/pure/mail-exchangers.js';
 import { ownNames } from '../../../../../src/gateway/outbound/pure/source-choice.js';
-import { DEFERRED, DELIVERED, FAILED } from '../../../../../src/gateway/queue/types.js';
+import { DEFERRED, DELIVERED, FAILED } from '../../../../../src/gateway/mail-types.js';
 
 test('an address that no host of the Internet has is none to connect to, however it is written', () => {
   for (const address of ['192.0.3.1', '2a00:1450::1', '2606:4700::1']) assert.equal(whyNotPublic(address), '', address);

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { ENVELOPE_8BIT, ENVELOPE_DOT_LINES, ENVELOPE_UTF8_HEADER, NOTIFY_FAILURE, NOTIFY_NEVER, NOTIFY_SUCCESS, RET_FULL, RET_HEADERS } from '../../../../../src/gateway/queue/types.js';
+import { ENVELOPE_8BIT, ENVELOPE_DOT_LINES, ENVELOPE_UTF8_HEADER, NOTIFY_FAILURE, NOTIFY_NEVER, NOTIFY_SUCCESS, RET_FULL, RET_HEADERS } from '../../../../../src/gateway/mail-types.js';
 import { State } from '../../../../../src/gateway/outbound/pure/session-states.js';
 import { PIECE_BYTES } from '../../../../../src/smtp/write-buffer.js';
 import { SessionWorld, mail } from './session-world.js';

@@ -6,7 +6,7 @@ import type { TestContext } from 'node:test';
 import { gunzipSync } from 'node:zlib';
 import type { Answer } from 'dns-packet';
 import { createRouter } from '../../../../../src/gateway/queue/router.js';
-import { REFUSED } from '../../../../../src/gateway/queue/types.js';
+import { REFUSED } from '../../../../../src/gateway/mail-types.js';
 import { MxLookup } from '../../../../../src/gateway/outbound/mx-lookup.js';
 import type { StsPolicy } from '../../../../../src/gateway/outbound/pure/sts-policy.js';
 import { TlsReporter } from '../../../../../src/gateway/outbound/tls-reports/tls-reporter.js';
