@@ -182,8 +182,10 @@ describe('what an order is about to end', () => {
     world.until(() => other.arrivals.size === 1, 500, 'the other queue');
     world.until(() => last.arrivals.size === 1, 3000, 'what stands behind all of it');
     assert.equal(arrived([...flood, ...more]), 0);
-    taken(coreOf(world), answer());
     const at = world.hops.arrivals.length;
+    taken(coreOf(world), answer());
+    const readyCount = coreOf(world).registry.byName('q1')[0]?.readyCount ?? 0;
+    assert.ok(readyCount > 0 && readyCount <= 2500, `${String(readyCount)} are let go in one turn`);
     world.until(() => world.hops.arrivals.length === at + 12_001, 120_000, 'all the rest');
     assert.deepEqual(sequence(world, at), ids([...flood, ...more]));
   });
@@ -202,6 +204,32 @@ describe('what an order is about to end', () => {
     taken(core, some());
     world.untilQuiet();
     assert.deepEqual(sequence(world), [...ids(others), ...ids(flood)]);
+  });
+
+  test('by a large order stays where it is when a small one is taken back: what is behind it flows', () => {
+    const { world, flood } = flooded(1);
+    world.hops.script = ({ queueName }) => (queueName === 'q1' ? 'unreachable' : 'accept');
+    const more = world.submitMany(3000, ['q1'], { reversePath: FLOODER });
+    const few = Array.from({ length: 3 }, () => world.submit(['q1'], { reversePath: 'y@senders.example' }));
+    world.until(() => few.every((letter) => stateOf(coreOf(world), 'q1', letter) === S.READY), 60_000, 'all is there');
+    const core = coreOf(world);
+    const large = gone(core, world, 'delete', OF_FLOODER, 100_000);
+    const small = gone(core, world, 'bounce', { sender: 'y@senders.example' }, 100_000);
+    open(world);
+    world.run(5000);
+    const [queue] = core.registry.byName('q1');
+    const at = world.hops.arrivals.length;
+    taken(core, small());
+    let readyMost = queue?.readyCount ?? 0;
+    for (let i = 0; i < 100; i++) {
+      world.run(10);
+      readyMost = Math.max(readyMost, queue?.readyCount ?? 0);
+    }
+    assert.ok(readyMost <= few.length, `${String(readyMost)} stand in front again`);
+    assert.deepEqual(sequence(world, at), ids(few));
+    taken(core, large());
+    world.until(() => world.hops.arrivals.length === at + few.length + 3001, 120_000, 'all the rest');
+    assert.deepEqual(sequence(world, at + few.length), ids([...flood, ...more]));
   });
 
   test('by an attempt that never began comes back before the others', () => {
