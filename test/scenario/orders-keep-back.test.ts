@@ -158,6 +158,33 @@ describe('what an order is about to end', () => {
     assert.ok(flood.every(({ reports, ended }) => reports.size === 0 && ended.size === 1));
   });
 
+  test('counts as gone before for what else became of it: delivered, expired, ended by another order', () => {
+    const world = World.started({ queues: [{ name: 'q1' }], partitions: 1, lifetimeMs: 60_000, retryDelayMs: 600_000 });
+    const core = coreOf(world);
+    world.hops.script = () => 'unreachable';
+    const sent = (count: number): readonly Letter[] => Array.from({ length: count }, () => world.submit(['q1'], { reversePath: FLOODER }));
+    const expired = sent(5);
+    world.run(40_000);
+    const [delivered, bounced, deleted] = [sent(10), sent(4), sent(20)];
+    world.run(2000);
+    const begun = core.orders.begin({ verb: 'delete', selector: OF_FLOODER, ...WHO });
+    assert.ok(typeof begun !== 'string', String(begun));
+    const answer = (): QueueOrderAnswer => core.orders.answerOf(begun.order) ?? assert.fail();
+    world.until(() => answer().phase === 'found', 2000, 'all is looked at');
+    const passing = new Set(ids(delivered));
+    world.hops.script = ({ messageId, queueName }) => (queueName === 'q1' && !passing.has(messageId) ? 'defer' : 'accept');
+    const other = gone(core, world, 'bounce', { ids: bounced.map(({ id }) => formatMessageId(id)) }, 0);
+    world.until(() => other().phase === 'done' && arrived(delivered) === 10 && expired.every(({ reports }) => reports.size === 1), 30_000, 'all that leaves otherwise');
+    assert.ok(core.orders.go(begun.order, 0));
+    world.until(() => answer().phase === 'done', 10_000, 'the end');
+    world.untilQuiet();
+    const { matched, done, gone_before: before, not_done: notDone } = answer();
+    const left = [...delivered, ...expired, ...bounced].filter(({ arrivals, reports }) => arrivals.size + reports.size === 1).length;
+    const ended = deleted.filter(({ arrivals, reports, ended: none }) => arrivals.size + reports.size === 0 && none.size === 1).length;
+    assert.deepEqual([left, ended], [19, 20]);
+    assert.deepEqual([matched, done, before, notDone], [left + ended, ended, left, 0]);
+  });
+
   test('is not handed out either when there is no grace', () => {
     const { world, flood, others } = flooded(3000);
     open(world);
