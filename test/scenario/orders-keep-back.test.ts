@@ -316,6 +316,23 @@ describe('what an order is about to end', () => {
     assert.equal(arrived(flood), 0);
   });
 
+  test('is let go when the order is taken back, though the DNS says other hosts of its queue since', () => {
+    const world = World.started({ queues: [{ name: 'q1', perDomain: true, isByMx: true }] });
+    world.hops.script = () => 'unreachable';
+    const letter = world.submit(['q1']);
+    const [queue] = [...coreOf(world).registry.queues()];
+    assert.ok(queue !== undefined);
+    coreOf(world).onWay(queue, ['mx1.host']);
+    const answer = gone(coreOf(world), world, 'delete', { site: 'mx1.host' });
+    open(world);
+    world.run(5000);
+    assert.deepEqual([answer().matched, letter.arrivals.size, queue.keepsAny], [1, 0, true]);
+    coreOf(world).onWay(queue, ['mx2.host']);
+    taken(coreOf(world), answer());
+    world.untilQuiet();
+    assert.equal(letter.arrivals.size, 1);
+  });
+
   test('is let go where nothing was done to any of it for long', () => {
     const { world, flood } = flooded(4);
     const [partition] = coreOf(world).registry.partitions;

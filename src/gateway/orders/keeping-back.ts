@@ -81,9 +81,11 @@ export class KeepingBack {
     return before.size > 0 || this.#keepers.size > 0;
   }
 
-  #letGo({ queues }: Partition, over: readonly Keeper[]): void {
-    for (const queue of queues.values()) {
-      if (queue.keepsAny && over.some((one) => one.concernsQueue(queue))) this.#toLetGo.add(queue);
+  #letGo(partition: Partition, over: readonly Keeper[]): void {
+    // What is kept back of a queue may have another site by now: whoever kept it means it no more.
+    const isLast = !this.#keepers.has(partition);
+    for (const queue of partition.queues.values()) {
+      if (queue.keepsAny && (isLast || over.some((one) => one.concernsQueue(queue)))) this.#toLetGo.add(queue);
     }
   }
 
