@@ -85,7 +85,8 @@ export class KeepingBack {
     // What is kept back of a queue may have another site by now: whoever kept it means it no more.
     const isLast = !this.#keepers.has(partition);
     for (const queue of partition.queues.values()) {
-      if (queue.keepsAny && (isLast || over.some((one) => one.concernsQueue(queue)))) this.#toLetGo.add(queue);
+      if (!queue.keepsAny) continue;
+      if (isLast || over.some((one) => one.concernsQueue(queue))) this.#toLetGo.add(queue);
     }
   }
 
