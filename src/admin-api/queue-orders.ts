@@ -210,7 +210,10 @@ export const queueOrderAnswer = z.object({
   matched_bytes: z.int(),
   /** Messages it was done to. */
   done: z.int(),
-  /** Of an order that is done: were delivered, or ended, before it came to them. */
+  /**
+   * Of an order that is done: were delivered, or ended, before it came to them. What is left of those that
+   * matched: which ones these were is not kept (docs/decisions/0041).
+   */
   gone_before: z.int(),
   /** Are being delivered, stored or reported: it is done when that has ended, if they are still there. */
   waiting: z.int(),

@@ -50,7 +50,7 @@ const OF_NEW_MAIL: readonly (keyof Selector)[] = [
 
 /** All that one selector may say to each verb; a refusal is told at MAIL, or at RCPT. */
 const TARGETS: Readonly<Record<RuleVerb, readonly (readonly (keyof Selector)[])[]>> = {
-  suspend: [['route', 'site']],
+  suspend: [['route', 'site', 'domain']],
   refuse: [['route'], ['sender', 'client'], ['domain', 'recipient']],
   hold: [OF_NEW_MAIL], delay: [OF_NEW_MAIL], bounce: [OF_NEW_MAIL], delete: [OF_NEW_MAIL],
 };
@@ -74,8 +74,11 @@ export function whyNoTarget(verb: RuleVerb, target: RuleTarget): string {
   return `to ${verb} takes ${isStanding ? `${may} when it stands` : `the name of a queue, or ${may}`}`;
 }
 
-/** By what a refusal chooses mail, whatever its queue; undefined: it is over queues. */
-export function refusedBy({ selector = {} }: RuleTarget): 'sender' | 'recipient' | undefined {
+/** By what a refusal chooses mail, whatever its queue; undefined: it is none, or over queues. */
+export function refusedBy(
+  { verb, selector = {} }: RuleTarget & { readonly verb: RuleVerb },
+): 'sender' | 'recipient' | undefined {
+  if (verb !== 'refuse') return undefined;
   const { sender, client, domain, recipient } = selector;
   if (sender !== undefined || client !== undefined) return 'sender';
   return domain !== undefined || recipient !== undefined ? 'recipient' : undefined;

@@ -62,8 +62,8 @@ const QUEUE = {
   describe: "name of a queue, as queue summary shows it; '*' stands for anything; NAME/CLASS: not of mail",
 } as const;
 
-/** In the place of a name. */
-const OF_SUSPEND = { route: SELECTORS.route, site: SELECTORS.site } as const;
+/** In the place of a name; by domain its own queue, where it has one. */
+const OF_SUSPEND = { route: SELECTORS.route, site: SELECTORS.site, domain: SELECTORS.domain } as const;
 const OF_REFUSE = {
   route: SELECTORS.route, client: SELECTORS.client, sender: SELECTORS.sender, domain: SELECTORS.domain,
   rcpt: SELECTORS.rcpt,
@@ -109,7 +109,7 @@ export function giveRuleVerb(
       }
       const now = of === undefined ? '' : `: ${matchedText(of)}`;
       const state = verb === 'suspend' ? 'is suspended' : 'takes no new mail';
-      const mail = mailText(target);
+      const mail = mailText(verb, target);
       const line = mail === '' ? `${said} ${state}${now}` : `new ${mail} is refused; rule ${id}`;
       context.terminal.print(printable(line));
       done(told(outcome, context));
@@ -151,7 +151,7 @@ export function takeBackVerb(
         return done(toldJson(what, outcome, context));
       }
       const state = verb === 'suspend' ? 'goes on' : 'takes mail again';
-      const mail = mailText(target);
+      const mail = mailText(verb, target);
       const line = mail === '' ? `${said} ${state}` : `${mail} is taken again`;
       context.terminal.print(printable(line));
       // Another rule may mean it too.
@@ -203,8 +203,8 @@ export function localOf(local: boolean | undefined): { readonly local?: true } {
 }
 
 /** Whose mail is refused, or for whom; '' where it is over queues. */
-function mailText(target: RuleTarget): string {
-  const by = refusedBy(target);
+function mailText(verb: RuleVerb, target: RuleTarget): string {
+  const by = refusedBy({ verb, ...target });
   return by === undefined ? '' : `mail ${by === 'sender' ? 'of' : 'for'} ${targetText(target)}`;
 }
 

@@ -111,6 +111,8 @@ export interface Router {
   mailRoutes(): readonly Route[];
   /** What the configuration calls it; '' of one that was not found here. */
   nameOf(route: Route): string;
+  /** All mail of its queue is to this domain; '' of one that is not a domain's own. */
+  domainOf(route: Route): string;
 }
 
 /** RFC 3461 NOTIFY as bits; 0 is the default (failure, and delay where configured). */

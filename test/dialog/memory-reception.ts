@@ -106,4 +106,8 @@ export class DomainRouter implements Router {
   nameOf({ queueName }: Route): string {
     return queueName;
   }
+
+  domainOf(): string {
+    return '';
+  }
 }

@@ -50,6 +50,9 @@ describe('standing rules', { timeout: 360_000 }, () => {
     await cluster.sinkHas(50, 30_000);
     assert.equal((await cluster.sinkCounts()).messages, 50);
 
+    const shared = await order(cluster, 'queue', 'suspend', '--domain', 'a.example', ...REASON);
+    assert.equal(shared.code, 1);
+    assert.match(shared.error, /waits in the queue 'a\.example', .*: twinpost queue suspend 'a\.example' stops .*; nothing was done$/m);
     const other = await order(cluster, 'queue', 'resume', 'b.example', ...REASON);
     assert.equal(other.code, 1);
     assert.match(other.error, /no rule to suspend 'b\.example' stands; there is one of a\.example/);

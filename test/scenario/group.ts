@@ -8,7 +8,7 @@ import type { MailEvents } from '../../src/gateway/queue/mail-events.js';
 import type { Partition } from '../../src/gateway/mirror/set/partition.js';
 import { createRouter } from '../../src/gateway/queue/router.js';
 import { OWN_ORIGIN } from '../../src/gateway/mail-types.js';
-import type { Ordering, Recipient, RecipientGroup, Router } from '../../src/gateway/mail-types.js';
+import type { Ordering, Recipient, RecipientGroup, Route, Router } from '../../src/gateway/mail-types.js';
 import { GatewayNode } from './gateway-node.js';
 import { Letter, Letters } from './letters.js';
 import { Network } from './network.js';
@@ -160,6 +160,13 @@ export class Group {
     return found;
   }
 
+  /** Of its mail. */
+  routeOf(name: string): Route {
+    const route = this.router.route(`${name}.example`, 'mail', '', OWN_ORIGIN);
+    assert.ok(route !== undefined);
+    return route;
+  }
+
   /** Queues that a gateway serves and that belong to `ownerId`. */
   served(id: string, ownerId: string): Partition[] {
     return (this.gateway(id).core?.registry.partitions ?? []).filter((mirror) => mirror.ownerId === ownerId);
@@ -171,8 +178,7 @@ export class Group {
     const messageId = core.nextMessageId();
     const groups = new Map<string, Recipient[]>();
     const submitted: RecipientGroup[] = names.map((name) => {
-      const route = this.router.route(`${name}.example`, 'mail', '', OWN_ORIGIN);
-      assert.ok(route !== undefined);
+      const route = this.routeOf(name);
       const recipients = Array.from({ length: recipientCount }, (_, i) => ({ address: `${String(i)}@${name}.example`, notify, orcpt: '' }));
       groups.set(name, recipients);
       return { route, recipients };

@@ -1,16 +1,18 @@
 /**
- * The contract of what operators do to messages (src/gateway/orders): one list of operations, each with what becomes of
- * its messages, run by whoever has the mail in each of these situations; then the mail goes to another process, and all
- * is still so.
+ * The contract of what operators do to messages (src/gateway/orders): one list of orders, each with what becomes of its
+ * messages, and one of rules, given to whoever has the mail in each of these situations; then the mail goes to another
+ * process, and all is still so.
  *
  *   under load      its own gateway, which takes and delivers other mail meanwhile
  *   failover        a store has died, and its own gateway after it
  *   takeover        the rescuer, which has the mail of a dead gateway
+ *   give-up         the rescuer, by whom both copies were given up, and which has their mail from them all the same
  *   hand-back       its own gateway, which has it back from the rescuer
  */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { OrderVerb, QueueOrder, QueueOrderAnswer } from '../../src/admin-api/queue-orders.js';
+import type { NewQueueRule } from '../../src/admin-api/queue-rules.js';
 import type { GatewayCore } from '../../src/gateway/daemon/core.js';
 import { EntryState } from '../../src/gateway/queue/entry-table.js';
 import { COMMITTED } from '../../src/gateway/mail-types.js';
@@ -23,7 +25,7 @@ const WHO = { reason: 'a night', who: 'ann' };
 const EACH = 3;
 const DELAY_MS = 600_000;
 
-type Done = Partial<Pick<QueueOrder, 'route' | 'not_before_ms'>>;
+type Done = Partial<Pick<QueueOrder, 'route' | 'not_before_ms' | 'standing'>>;
 
 interface Operation {
   readonly verb: OrderVerb;
@@ -53,6 +55,26 @@ const OPERATIONS: Readonly<Record<string, Operation>> = {
   expire: { verb: 'expire', arrivals: 0, reports: 1 },
   nothing: { verb: 'flush', arrivals: 1, reports: 0 },
 };
+
+interface Rule {
+  readonly given: Pick<NewQueueRule, 'verb' | 'queue' | 'selector'>;
+  /** Where its mail waits. */
+  readonly queue: string;
+  /** It is taken back where it was given. */
+  readonly isCancelled: boolean;
+}
+
+const RULES: Readonly<Record<string, Rule>> = {
+  'a hold': { given: { verb: 'hold', selector: { sender: senderOf('a hold') } }, queue: 'q1', isCancelled: false },
+  'a hold, cancelled': { given: { verb: 'hold', selector: { sender: senderOf('a hold, cancelled') } }, queue: 'q1', isCancelled: true },
+  suspend: { given: { verb: 'suspend', queue: 'suspended' }, queue: 'suspended', isCancelled: false },
+  'suspend, cancelled': { given: { verb: 'suspend', queue: 'resumed' }, queue: 'resumed', isCancelled: true },
+  refuse: { given: { verb: 'refuse', queue: 'refused' }, queue: 'refused', isCancelled: false },
+  'refuse, cancelled': { given: { verb: 'refuse', queue: 'allowed' }, queue: 'allowed', isCancelled: true },
+};
+
+/** Mail in them waits for their route. */
+const CLOSED = new Set(['q1', ...Object.values(RULES).map(({ queue }) => queue)]);
 
 function coreAt(group: Group, id: string): GatewayCore {
   return coreOf({ gateway: group.gateway(id) });
@@ -87,6 +109,22 @@ const SITUATIONS: Readonly<Record<string, (group: Group) => 'gw-1' | 'gw-2'>> = 
     takeOver(group);
     return 'gw-2';
   },
+  'after rescue --give-up': (group) => {
+    const mine = coreAt(group, 'gw-1').registry.byName('q1').find(({ length }) => length > 0)?.partition ?? assert.fail();
+    const { name, length } = mine;
+    const copies = group.stores.filter(({ id }) => group.register.recordOf(name)?.members.some(({ storeId }) => storeId === id) === true);
+    const { holdings } = coreAt(group, 'gw-2');
+    group.gateway('gw-1').kill();
+    group.cutOff('gw-2', true, copies);
+    group.until(() => holdings.waiting().some(({ partition }) => partition === name), 'that it waits for its copies');
+    assert.ok(holdings.giveUp(copies.map(({ id }) => id)).includes(name));
+    const founded = (): number | undefined => group.served('gw-2', 'gw-1').find((one) => one.name === name)?.length;
+    group.until(() => founded() === 0, 'that it is founded anew');
+    group.cutOff('gw-2', false);
+    untilTaken(group);
+    group.until(() => founded() === length, 'what the copies had');
+    return 'gw-2';
+  },
   'after hand-back': (group) => {
     takeOver(group);
     group.gateway('gw-1').start();
@@ -109,7 +147,37 @@ function carryOut(group: Group, at: string, name: string, verb: OrderVerb, terms
 }
 
 function senderOf(name: string): string {
-  return `${name.replaceAll(' ', '-')}@senders.example`;
+  return `${name.replaceAll(/\W+/g, '-')}@senders.example`;
+}
+
+/** They stand, or were cancelled, at this gateway; what comes for them then. */
+function giveRules(group: Group, at: string): ReadonlyMap<string, readonly Letter[]> {
+  const { ruleDesk, rules } = coreAt(group, at);
+  const came = new Map<string, readonly Letter[]>();
+  for (const [name, { given, queue, isCancelled }] of Object.entries(RULES)) {
+    const known = rules.all().length;
+    void ruleDesk.add({ ...given, ...WHO });
+    group.until(() => rules.all().length === known + 1, `${name}: it stands`);
+    if (given.verb === 'hold') carryOut(group, at, name, 'hold', { standing: true });
+    if (given.verb !== 'refuse') came.set(name, Array.from({ length: EACH }, () => group.submit(at, [queue], senderOf(name))));
+    group.run(200);
+    if (!isCancelled) continue;
+    void ruleDesk.cancel(rules.all().at(-1)?.id ?? '', WHO);
+    group.until(() => rules.all().length === known, `${name}: it is over`);
+  }
+  return came;
+}
+
+/** The mail that was there, and what came since, moves for those that were cancelled alone; new mail is taken for those alone. */
+function judgeRules(group: Group, at: string, letters: ReadonlyMap<string, readonly Letter[]>, isOver: boolean): void {
+  const core = coreAt(group, at);
+  for (const [name, { given: { verb }, queue, isCancelled }] of Object.entries(RULES)) {
+    const isFree = isCancelled || isOver;
+    const route = group.routeOf(queue);
+    if (verb === 'refuse') assert.equal(core.admit(route), isFree ? '' : 'operator', name);
+    const arrivals = isFree || verb === 'refuse' ? 1 : 0;
+    for (const letter of letters.get(name) ?? []) assert.equal(letter.arrivals.size, arrivals, name);
+  }
 }
 
 function wallMs(group: Group, at: string): number {
@@ -138,15 +206,42 @@ function judge(group: Group, at: string, letters: ReadonlyMap<string, readonly L
   }
 }
 
+/** By their names: those of orders, and of rules. */
+function lettersOf(group: Group, queues: Readonly<Record<string, string>>): Map<string, Letter[]> {
+  return new Map(Object.entries(queues).map(([name, queue]) =>
+    [name, Array.from({ length: EACH }, () => group.submit('gw-1', [queue], senderOf(name)))]));
+}
+
+function isArrived({ arrivals }: Letter): boolean {
+  return arrivals.size === 1;
+}
+
+/** All that was carried out and given is still so, at whoever has the mail then; and goes on when it is over there. */
+function stillSo(group: Group, then: string, ordered: ReadonlyMap<string, readonly Letter[]>, ruled: ReadonlyMap<string, readonly Letter[]>, beganMs: number): void {
+  assert.ok(wallMs(group, then) < beganMs + DELAY_MS, 'before the delay is over');
+  judge(group, then, ordered);
+  judgeRules(group, then, ruled, false);
+  for (const letter of ruled.get('a hold')?.slice(0, EACH) ?? []) assert.equal(stateOf(coreAt(group, then), 'q1', letter), EntryState.HELD);
+  const { ruleDesk, rules } = coreAt(group, then);
+  for (const { id } of rules.all()) void ruleDesk.cancel(id, WHO);
+  group.until(() => [...ruled.values()].flat().every(isArrived), 'what the rules kept back');
+  judgeRules(group, then, ruled, true);
+  const [held = [], late = []] = [ordered.get('hold'), ordered.get('delay')];
+  group.until(() => late.every(isArrived), 'what was delayed', DELAY_MS);
+  assert.ok(wallMs(group, then) >= beganMs + DELAY_MS - 60_000);
+  carryOut(group, then, 'hold', 'release', {});
+  group.until(() => held.every(isArrived), 'what was held');
+  checkNoDuplicates(group.letters);
+}
+
 describe('what an operator does to messages', () => {
   for (const [situation, come] of Object.entries(SITUATIONS)) {
-    test(`${situation}: each operation does its own, and it stays so when the mail goes to another process`, () => {
-      const group = Group.started({ stores: 3, queues: [{ name: 'q1' }, { name: 'q2' }, { name: 'q3' }] });
-      group.hops.script = ({ queueName }) => (queueName === 'q1' ? 'defer' : 'accept');
-      const names = Object.keys(OPERATIONS);
-      const letters = new Map(names.map((name) =>
-        [name, Array.from({ length: EACH }, () => group.submit('gw-1', ['q1'], senderOf(name)))] as const));
-      group.until(() => group.letters.count(COMMITTED) === names.length * EACH, 'all 250s');
+    test(`${situation}: each order and rule does its own, and it stays so when the mail goes to another process`, () => {
+      const group = Group.started({ stores: 3, queues: ['q2', 'q3', ...CLOSED].map((name) => ({ name })) });
+      group.hops.script = ({ queueName }) => (CLOSED.has(queueName) ? 'defer' : 'accept');
+      const ordered = lettersOf(group, Object.fromEntries(Object.keys(OPERATIONS).map((name) => [name, 'q1'])));
+      const ruled = lettersOf(group, Object.fromEntries(Object.entries(RULES).map(([name, { queue }]) => [name, queue])));
+      group.until(() => group.letters.all.every(({ outcome }) => outcome === COMMITTED), 'all 250s');
       group.run(500);
       const at = come(group);
       const others: Letter[] = [];
@@ -161,19 +256,13 @@ describe('what an operator does to messages', () => {
         assert.deepEqual([matched, done, notDone, kept], [EACH, EACH, 0, true], name);
       }
       const beganMs = wallMs(group, at);
-      group.until(() => others.every(({ arrivals }) => arrivals.size === 1), 'the other mail');
+      for (const [name, came] of giveRules(group, at)) ruled.get(name)?.push(...came);
+      group.until(() => others.every(isArrived), 'the other mail');
       const then = moveOn(group, at);
       group.run(2000);
       group.hops.script = () => 'accept';
       group.run(5000);
-      assert.ok(wallMs(group, then) < beganMs + DELAY_MS, 'before the delay is over');
-      judge(group, then, letters);
-      const [held = [], late = []] = [letters.get('hold'), letters.get('delay')];
-      group.until(() => late.every(({ arrivals }) => arrivals.size === 1), 'what was delayed', DELAY_MS);
-      assert.ok(wallMs(group, then) >= beganMs + DELAY_MS - 60_000);
-      carryOut(group, then, 'hold', 'release', {});
-      group.until(() => held.every(({ arrivals }) => arrivals.size === 1), 'what was held');
-      checkNoDuplicates(group.letters);
+      stillSo(group, then, ordered, ruled, beganMs);
     });
   }
 });

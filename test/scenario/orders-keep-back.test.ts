@@ -158,6 +158,33 @@ describe('what an order is about to end', () => {
     assert.ok(flood.every(({ reports, ended }) => reports.size === 0 && ended.size === 1));
   });
 
+  test('counts as gone before for what else became of it: delivered, expired, ended by another order', () => {
+    const world = World.started({ queues: [{ name: 'q1' }], partitions: 1, lifetimeMs: 60_000, retryDelayMs: 600_000 });
+    const core = coreOf(world);
+    world.hops.script = () => 'unreachable';
+    const sent = (count: number): readonly Letter[] => Array.from({ length: count }, () => world.submit(['q1'], { reversePath: FLOODER }));
+    const expired = sent(5);
+    world.run(40_000);
+    const [delivered, bounced, deleted] = [sent(10), sent(4), sent(20)];
+    world.run(2000);
+    const begun = core.orders.begin({ verb: 'delete', selector: OF_FLOODER, ...WHO });
+    assert.ok(typeof begun !== 'string', String(begun));
+    const answer = (): QueueOrderAnswer => core.orders.answerOf(begun.order) ?? assert.fail();
+    world.until(() => answer().phase === 'found', 2000, 'all is looked at');
+    const passing = new Set(ids(delivered));
+    world.hops.script = ({ messageId, queueName }) => (queueName === 'q1' && !passing.has(messageId) ? 'defer' : 'accept');
+    const other = gone(core, world, 'bounce', { ids: bounced.map(({ id }) => formatMessageId(id)) }, 0);
+    world.until(() => other().phase === 'done' && arrived(delivered) === 10 && expired.every(({ reports }) => reports.size === 1), 30_000, 'all that leaves otherwise');
+    assert.ok(core.orders.go(begun.order, 0));
+    world.until(() => answer().phase === 'done', 10_000, 'the end');
+    world.untilQuiet();
+    const { matched, done, gone_before: before, not_done: notDone } = answer();
+    const left = [...delivered, ...expired, ...bounced].filter(({ arrivals, reports }) => arrivals.size + reports.size === 1).length;
+    const ended = deleted.filter(({ arrivals, reports, ended: none }) => arrivals.size + reports.size === 0 && none.size === 1).length;
+    assert.deepEqual([left, ended], [19, 20]);
+    assert.deepEqual([matched, done, before, notDone], [left + ended, ended, left, 0]);
+  });
+
   test('is not handed out either when there is no grace', () => {
     const { world, flood, others } = flooded(3000);
     open(world);
@@ -182,8 +209,10 @@ describe('what an order is about to end', () => {
     world.until(() => other.arrivals.size === 1, 500, 'the other queue');
     world.until(() => last.arrivals.size === 1, 3000, 'what stands behind all of it');
     assert.equal(arrived([...flood, ...more]), 0);
-    taken(coreOf(world), answer());
     const at = world.hops.arrivals.length;
+    taken(coreOf(world), answer());
+    const readyCount = coreOf(world).registry.byName('q1')[0]?.readyCount ?? 0;
+    assert.ok(readyCount > 0 && readyCount <= 2500, `${String(readyCount)} are let go in one turn`);
     world.until(() => world.hops.arrivals.length === at + 12_001, 120_000, 'all the rest');
     assert.deepEqual(sequence(world, at), ids([...flood, ...more]));
   });
@@ -202,6 +231,32 @@ describe('what an order is about to end', () => {
     taken(core, some());
     world.untilQuiet();
     assert.deepEqual(sequence(world), [...ids(others), ...ids(flood)]);
+  });
+
+  test('by a large order stays where it is when a small one is taken back: what is behind it flows', () => {
+    const { world, flood } = flooded(1);
+    world.hops.script = ({ queueName }) => (queueName === 'q1' ? 'unreachable' : 'accept');
+    const more = world.submitMany(3000, ['q1'], { reversePath: FLOODER });
+    const few = Array.from({ length: 3 }, () => world.submit(['q1'], { reversePath: 'y@senders.example' }));
+    world.until(() => few.every((letter) => stateOf(coreOf(world), 'q1', letter) === S.READY), 60_000, 'all is there');
+    const core = coreOf(world);
+    const large = gone(core, world, 'delete', OF_FLOODER, 100_000);
+    const small = gone(core, world, 'bounce', { sender: 'y@senders.example' }, 100_000);
+    open(world);
+    world.run(5000);
+    const [queue] = core.registry.byName('q1');
+    const at = world.hops.arrivals.length;
+    taken(core, small());
+    let readyMost = queue?.readyCount ?? 0;
+    for (let i = 0; i < 100; i++) {
+      world.run(10);
+      readyMost = Math.max(readyMost, queue?.readyCount ?? 0);
+    }
+    assert.ok(readyMost <= few.length, `${String(readyMost)} stand in front again`);
+    assert.deepEqual(sequence(world, at), ids(few));
+    taken(core, large());
+    world.until(() => world.hops.arrivals.length === at + few.length + 3001, 120_000, 'all the rest');
+    assert.deepEqual(sequence(world, at + few.length), ids([...flood, ...more]));
   });
 
   test('by an attempt that never began comes back before the others', () => {
@@ -259,6 +314,23 @@ describe('what an order is about to end', () => {
     assert.deepEqual([arrived(flood), answer().phase], [0, 'grace']);
     group.until(() => answer().phase === 'done', 'the end', 120_000);
     assert.equal(arrived(flood), 0);
+  });
+
+  test('is let go when the order is taken back, though the DNS says other hosts of its queue since', () => {
+    const world = World.started({ queues: [{ name: 'q1', perDomain: true, isByMx: true }] });
+    world.hops.script = () => 'unreachable';
+    const letter = world.submit(['q1']);
+    const [queue] = [...coreOf(world).registry.queues()];
+    assert.ok(queue !== undefined);
+    coreOf(world).onWay(queue, ['mx1.host']);
+    const answer = gone(coreOf(world), world, 'delete', { site: 'mx1.host' });
+    open(world);
+    world.run(5000);
+    assert.deepEqual([answer().matched, letter.arrivals.size, queue.keepsAny], [1, 0, true]);
+    coreOf(world).onWay(queue, ['mx2.host']);
+    taken(coreOf(world), answer());
+    world.untilQuiet();
+    assert.equal(letter.arrivals.size, 1);
   });
 
   test('is let go where nothing was done to any of it for long', () => {

@@ -52,8 +52,8 @@ function deferring(more: ConstructorParameters<typeof World>[0] = {}): World {
   return world;
 }
 
-function untilDeferred(world: World, letters: readonly Letter[], queue = 'q1'): void {
-  world.until(() => letters.every((letter) => stateOf(coreOf(world), queue, letter) === S.DEFERRED), 10_000, 'deferrals');
+function untilDeferred(world: World, letters: readonly Letter[], queue = 'q1', boundMs = 10_000): void {
+  world.until(() => letters.every((letter) => stateOf(coreOf(world), queue, letter) === S.DEFERRED), boundMs, 'deferrals');
 }
 
 /** What is to be told of a failure, and to whom: all of it that ends without a report, and two that are told. */
@@ -388,7 +388,7 @@ describe('an order over many messages', () => {
   });
 
   test('flushes: what waits for its time is tried at once, and so is a next hop that was down', () => {
-    const world = World.started({ queues: [{ name: 'q1' }, { name: 'q2' }], retryMs: 600_000 });
+    const world = World.started({ queues: [{ name: 'q1' }, { name: 'q2' }], retryDelayMs: 600_000 });
     world.hops.script = ({ queueName }) => (queueName === 'q2' ? 'unreachable' : 'defer');
     const letters = [...world.submitMany(10, ['q1']), world.submit(['q2'])];
     untilDeferred(world, letters.slice(0, 10));
@@ -617,7 +617,7 @@ describe('an order over many messages', () => {
   });
 
   test('flushes a thousand messages a second, and not all at once', () => {
-    const world = World.started({ queues: [{ name: 'q1', concurrency: 1000 }], partitions: 1, retryMs: 600_000 });
+    const world = World.started({ queues: [{ name: 'q1', concurrency: 1000 }], partitions: 1, retryDelayMs: 600_000 });
     world.hops.script = () => 'defer';
     const letters = world.submitMany(500, ['q1']);
     untilDeferred(world, letters);
@@ -630,8 +630,44 @@ describe('an order over many messages', () => {
     world.until(() => world.letters.delivered === 500, 1000, 'all is tried');
   });
 
+  for (const [when, replyMs, tries] of [['within a minute', 20_000, 2], ['later', 70_000, 1]] as const) {
+    test(`flushes what is being tried meanwhile, and deferred ${when}: it is tried ${String(tries)} times in all`, () => {
+      const world = World.started({ queues: [{ name: 'q1', concurrency: 2 }], partitions: 1, retryDelayMs: 600_000 });
+      world.hops.replyMs = replyMs;
+      let tried = 0;
+      world.hops.script = () => {
+        tried += 1;
+        return 'defer';
+      };
+      const letters = world.submitMany(2, ['q1']);
+      world.until(() => letters.every((letter) => stateOf(coreOf(world), 'q1', letter) === S.IN_FLIGHT), 5000, 'attempts');
+      const { matched, done } = carriedOut(world, 'flush', { everything: true });
+      assert.deepEqual([matched, done, tried], [2, 2, 2]);
+      untilDeferred(world, letters, 'q1', 80_000);
+      world.hops.replyMs = 2;
+      world.run(60_000);
+      assert.equal(tried, 2 * tries, 'and not again');
+    });
+  }
+
+  test('flushes what is being tried meanwhile, unless an operator holds or delays it as soon as it is deferred', () => {
+    const world = deferring({ retryDelayMs: 600_000 });
+    world.hops.replyMs = 10_000;
+    const [held, late, free] = world.submitMany(3, ['q1']);
+    assert.ok(held !== undefined && late !== undefined && free !== undefined);
+    world.run(1000);
+    carriedOut(world, 'flush', { everything: true });
+    untilDeferred(world, [held, late, free], 'q1', 20_000);
+    doById(coreOf(world), 'hold', held.id);
+    doById(coreOf(world), 'delay', late.id, WHO, world.gateway.wallMs() + 600_000);
+    world.hops.replyMs = 2;
+    world.hops.script = () => 'accept';
+    world.run(30_000);
+    assert.deepEqual([held, late, free].map(({ arrivals }) => arrivals.size), [0, 0, 1]);
+  });
+
   test('flushes nothing of a queue that is suspended, and says so', () => {
-    const world = deferring({ retryMs: 600_000 });
+    const world = deferring({ retryDelayMs: 600_000 });
     const letters = [world.submit(['q1']), world.submit(['q2'])];
     world.until(() => letters.every((letter, i) => stateOf(coreOf(world), `q${String(i + 1)}`, letter) === S.DEFERRED), 10_000, 'deferrals');
     void coreOf(world).ruleDesk.add({ verb: 'suspend', queue: 'q1', ...WHO });

@@ -127,6 +127,25 @@ describe('a suspended queue', () => {
     checkAll(world.letters, world.queueNames);
   });
 
+  test('is a domain\'s own by the name of the domain; of one that is shared the operator is told what to use in its place', async () => {
+    const world = World.started({ queues: [{ name: 'q1', perDomain: true }, { name: 'q2' }] });
+    const core = coreOf(world);
+    for (const domain of ['q2.example', 'Q2.example']) {
+      const { code, why } = await core.ruleDesk.add({ verb: 'suspend', selector: { domain }, ...WHO });
+      assert.deepEqual([code, why], [404, `mail to ${domain} waits in the queue 'q2', which is not for it alone: twinpost queue suspend 'q2' stops all of that, twinpost queue hold --domain ${domain} --until-cancelled keeps back its mail alone; nothing was done`]);
+    }
+    void core.ruleDesk.add({ verb: 'suspend', selector: { domain: 'q*.example' }, ...WHO });
+    world.run(SOON_MS);
+    const letters = [world.submit(['q1']), world.submit(['q2'])];
+    world.run(10_000);
+    assert.deepEqual(letters.map(({ arrivals }) => arrivals.size), [0, 1]);
+    cancelAll(world, core);
+    world.untilQuiet();
+    checkAll(world.letters, world.queueNames);
+    const { code, why } = await coreOf(World.started()).ruleDesk.add({ verb: 'suspend', selector: { domain: '*.example' }, ...WHO });
+    assert.deepEqual([code, why], [404, 'there is no route here with a queue for each domain: twinpost queue hold --domain \'*.example\' --until-cancelled keeps back its mail alone; nothing was done']);
+  });
+
   test('is one by MX when the DNS has said that its mail goes to a site that is named, and no longer', () => {
     const world = World.started({ queues: [{ name: 'q1', perDomain: true, isByMx: true }] });
     const core = coreOf(world);

@@ -129,6 +129,7 @@ export class World {
       withTls: (route, need) => table.withTls(route, need),
       mailRoutes: () => table.mailRoutes(),
       nameOf: (route) => table.nameOf(route),
+      domainOf: (route) => table.domainOf(route),
     };
     const secret = new Uint8Array(32).fill(7);
     const ports = { scheduler: this.scheduler, network: this.network, log: this.log, wallBaseMs: WALL_BASE_MS };

@@ -4,15 +4,19 @@
  *
  *   an order goes on, or is over; a partition leaves ─► note() ─► a flag in each partition that is concerned
  *   an entry would be handed out where the flag is ─► keeps() ─► its queue sets it aside; a strict one stands
- *   an order keeps nothing back there any more ─► the queues have all in their order again, and are asked
+ *   an order keeps nothing back there any more ─► a walk through what its queues keep back: what no other
+ *                                                 order means stands in front again, in its order
  *
  * Nothing is kept of it with a message but the list in which that stands (queue/mail-queue.ts): what still
  * means it is judged anew when it would be handed out. It ends with the process; what the register has of an
  * order in its grace (order-key.ts) keeps the same back at whoever has the partition then. Pure.
  */
+import type { Clock } from '../../platform/ports.js';
 import type { Partition } from '../mirror/set/partition.js';
+import type { Entries } from '../queue/entries.js';
 import type { MailQueue } from '../queue/mail-queue.js';
 import type { QueueRegistry } from '../queue/queue-registry.js';
+import { TICK_MS, WORK_A_LOOK, WORK_PER_TICK } from './queue-cursor.js';
 
 /** An order that passes over what is here (order-pass.ts). */
 export interface Keeper {
@@ -24,6 +28,8 @@ export interface Keeper {
 }
 
 export interface KeepingBackPorts {
+  readonly clock: Clock;
+  readonly entries: Pick<Entries, 'isAllAbsent'>;
   readonly registry: Pick<QueueRegistry, 'partitions'>;
   wake(queue: MailQueue): void;
 }
@@ -32,6 +38,9 @@ export class KeepingBack {
   readonly #ports: KeepingBackPorts;
   #orders: readonly Keeper[] = [];
   #keepers = new Map<Partition, readonly Keeper[]>();
+  /** Some of what they keep back may go on; before them the one that is walked through. */
+  readonly #toLetGo = new Set<MailQueue>();
+  #walked: MailQueue | undefined;
 
   constructor(ports: KeepingBackPorts) {
     this.#ports = ports;
@@ -57,23 +66,65 @@ export class KeepingBack {
     this.#orders = orders;
     if (orders.length === 0 && this.#keepers.size === 0) return false;
     const before = this.#keepers;
-    const keepers = new Map<Partition, readonly Keeper[]>();
+    this.#keepers = new Map();
+    let isOver = false;
     for (const partition of this.#ports.registry.partitions) {
       const keeping = orders.filter((one) => one.keepsBack(partition));
-      if (keeping.length > 0) keepers.set(partition, keeping);
-      // Others may mean some of it: they keep that back when it is its turn.
+      if (keeping.length > 0) this.#keepers.set(partition, keeping);
       const over = before.get(partition)?.filter((one) => !keeping.includes(one)) ?? [];
-      if (over.length > 0) this.#letGo(partition, over);
+      if (over.length === 0) continue;
+      this.#letGo(partition, over);
+      isOver = true;
     }
-    this.#keepers = keepers;
-    return before.size > 0 || keepers.size > 0;
+    // At once, so that what is behind it does not go first.
+    if (isOver) this.tick(this.#ports.clock.nowMs());
+    return before.size > 0 || this.#keepers.size > 0;
   }
 
-  #letGo({ queues }: Partition, over: readonly Keeper[]): void {
-    for (const queue of queues.values()) {
-      if (!over.some((one) => one.concernsQueue(queue))) continue;
-      queue.letGo();
-      if (queue.readyCount > 0) this.#ports.wake(queue);
+  #letGo(partition: Partition, over: readonly Keeper[]): void {
+    // What is kept back of a queue may have another site by now: whoever kept it means it no more.
+    const isLast = !this.#keepers.has(partition);
+    for (const queue of partition.queues.values()) {
+      if (!queue.keepsAny) continue;
+      if (isLast || over.some((one) => one.concernsQueue(queue))) this.#toLetGo.add(queue);
     }
+  }
+
+  get isWalking(): boolean {
+    return this.#walked !== undefined || this.#toLetGo.size > 0;
+  }
+
+  /** Called a few times in a tenth of a second; `sinceMs`: when the walks of this tick began. */
+  tick(sinceMs: number): void {
+    let left = WORK_PER_TICK;
+    for (;;) {
+      const queue = this.#walked ?? this.#enterNext();
+      if (queue === undefined) return;
+      left = this.#walk(queue, left, sinceMs);
+      if (queue.readyCount > 0) this.#ports.wake(queue);
+      if (left === 0) return;
+      this.#walked = undefined;
+    }
+  }
+
+  #enterNext(): MailQueue | undefined {
+    const [queue] = this.#toLetGo;
+    if (queue === undefined) return undefined;
+    this.#toLetGo.delete(queue);
+    queue.beginToLetGo();
+    this.#walked = queue;
+    return queue;
+  }
+
+  /** What is left of so much work when it is through; 0: it is not, and goes on in the next tick. */
+  #walk(queue: MailQueue, most: number, sinceMs: number): number {
+    const { clock, entries } = this.#ports;
+    // What is at the stores is judged when it is its turn.
+    const staysBack = (row: number): boolean => !entries.isAllAbsent(row) && this.keeps(queue, row);
+    for (let left = most; left > 0; left -= 1) {
+      if (queue.partition.isForgotten || !queue.letGoNext(staysBack)) return left;
+      if (left % WORK_A_LOOK === 0 && clock.nowMs() - sinceMs > TICK_MS) return 0;
+    }
+    return 0;
   }
 }

@@ -31,13 +31,15 @@ import type { Note } from '../queue/note.js';
 import type { QueueRegistry } from '../queue/queue-registry.js';
 import type { Envelope } from '../mail-types.js';
 import type { WallFrame } from '../queue/wall-frame.js';
+import { Flush } from './flush.js';
+import type { FlushPorts } from './flush.js';
 import { Came, OrderAct } from './order-act.js';
 import type { OrderActPorts } from './order-act.js';
 import { KeyPhase, OrderKey } from './order-key.js';
 import type { OrderKeyPorts, OrderToLeave } from './order-key.js';
 import { NOT_NOW, PAUSE_FIRST_MS, QueueCursor, longerPause } from './queue-cursor.js';
 
-export interface OrderPassPorts extends OrderActPorts, OrderKeyPorts {
+export interface OrderPassPorts extends OrderActPorts, OrderKeyPorts, FlushPorts {
   readonly gatewayId: string;
   /** Of arrival and due times. */
   readonly frame: WallFrame;
@@ -45,14 +47,10 @@ export interface OrderPassPorts extends OrderActPorts, OrderKeyPorts {
   readonly registry: QueueRegistry;
   /** Partitions that are here in part, or still to come: what they have is not all known. */
   isIncomplete(): boolean;
-  /** What keeps the next hop of a queue from being tried now is forgotten. */
-  hasten(queue: MailQueue): void;
 }
 
 /** So long after the last change it waits for envelopes that went back to the stores since the count. */
 const UNREAD_MS = 60_000;
-/** Flushed messages are tried so many a second: no storm. */
-const FLUSHED_PER_SECOND = 1_000;
 const UNASKED_MS = 120_000;
 /**
  * Shorter than the grace of a minute that most have: else it would begin though whoever could take it back is
@@ -86,6 +84,7 @@ export class OrderPass {
   endedMs = Infinity;
   readonly #ports: OrderPassPorts;
   readonly #act: OrderAct;
+  readonly #flush: Flush;
   /** Undefined: it is over when it would be found there. */
   readonly #key: OrderKey | undefined;
   readonly #givenWallMs: number;
@@ -114,17 +113,12 @@ export class OrderPass {
   #pauseMs = PAUSE_FIRST_MS;
   /** Walks that acted and are through. */
   #walks = 0;
-  /** Met by a flush in this tick: their next hops are tried before the first of their mail is due. */
-  readonly #flushed = new Set<MailQueue>();
-  /** Of each queue, up to which position a flush has come: what is refused again is not tried twice. */
-  readonly #flushedTo = new WeakMap<MailQueue, number>();
   /** In this queue, and walk, something is waited for: what is behind it waits, too. */
   #gapIn: MailQueue | undefined;
   /** Changes that copies have to acknowledge. */
   readonly #changed = new Map<Partition, number>();
   readonly #met: MetMessage[] = [];
   readonly #refused: MetMessage[] = [];
-  #hastened = 0;
   #graceUntilMs = Infinity;
   #askedMs: number;
   #askedInGrace = 0;
@@ -144,6 +138,7 @@ export class OrderPass {
     this.#act = new OrderAct(order, ports, (queue, envelope, meant, why) => {
       this.#noteRefused(metOf(queue, envelope, meant.length, why));
     });
+    this.#flush = new Flush(ports);
     this.#givenWallMs = ports.clock.wallMs();
     this.#givenSeconds = Math.floor(ports.frame.wallMs() / 1000);
     this.#nowMs = ports.clock.nowMs();
@@ -252,6 +247,7 @@ export class OrderPass {
   tick(nowMs: number, sinceMs: number): void {
     if (!this.isOver) this.#noteMoved();
     this.#key?.tick();
+    if (this.phase !== 'cancelled') this.#flush.tick(nowMs);
     if (this.isOver) return;
     this.#nowMs = nowMs;
     this.#sinceMs = sinceMs;
@@ -330,6 +326,7 @@ export class OrderPass {
       });
     }
     this.#progressMs = this.#nowMs;
+    this.#flush.begin(this.#nowMs);
     this.#transition('acting');
   }
 
@@ -364,8 +361,7 @@ export class OrderPass {
 
   #actOn(): void {
     const isThrough = this.#walk((queue, row, envelope, note) => this.#dealWith(queue, row, envelope, note));
-    for (const queue of this.#flushed) this.#ports.hasten(queue);
-    this.#flushed.clear();
+    this.#flush.hastenHops();
     if (!isThrough) return;
     this.#walks += 1;
     this.#lastWaiting = this.#waiting;
@@ -461,24 +457,12 @@ export class OrderPass {
     if (verb === 'flush') {
       // It lifts no suspension.
       if (queue.isSuspended) return this.#act.refuse(queue, envelope, meant, IS_SUSPENDED);
-      return this.#flush(queue, row);
+      return this.#flush.meet(queue, row, this.#gapIn === queue);
     }
     if (this.#walks > 0 && this.#act.isDoneBefore(row, note)) return Came.NOT_MEANT;
     const came = this.#act.doTo(queue, row, envelope, meant, verb, this.#nowMs);
     if (came === Came.DONE) this.#changed.set(queue.partition, queue.partition.lastNumber);
     return came;
-  }
-
-  /** One that is in hand is being tried. */
-  #flush(queue: MailQueue, row: number): Came {
-    const position = this.#ports.entries.table.position.get(row);
-    if (position <= (this.#flushedTo.get(queue) ?? 0)) return Came.NOT_MEANT;
-    if (this.#gapIn === queue) return Came.IN_HAND;
-    if (!this.#flushedTo.has(queue)) this.#flushed.add(queue);
-    this.#flushedTo.set(queue, position);
-    const delayMs = Math.floor((this.#hastened * 1000) / FLUSHED_PER_SECOND);
-    if (this.#ports.settlement.hasten(queue, row, delayMs)) this.#hastened += 1;
-    return Came.DONE;
   }
 
   #noteRefused(met: MetMessage): void {

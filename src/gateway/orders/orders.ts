@@ -176,7 +176,7 @@ export class Orders {
 
   /** A walk through what is queued is under way: the more ticks, the sooner it is over. */
   get isWalking(): boolean {
-    if (this.left.isWalking || this.standing.isWalking) return true;
+    if (this.#keeping.isWalking || this.left.isWalking || this.standing.isWalking) return true;
     for (const pass of this.#passes.values()) if (pass.isWalking) return true;
     return false;
   }
@@ -187,6 +187,7 @@ export class Orders {
    */
   tick(nowMs: number): void {
     const sinceMs = this.#ports.clock.nowMs();
+    this.#keeping.tick(sinceMs);
     this.left.tick(nowMs, sinceMs);
     this.standing.tick(nowMs, sinceMs);
     for (const [id, pass] of this.#passes) {

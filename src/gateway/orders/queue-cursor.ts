@@ -12,10 +12,10 @@ import type { QueueRegistry } from '../queue/queue-registry.js';
  * Of one tick: no longer than that, for clients wait meanwhile, and so much work at most: an entry is one,
  * and each recipient.
  */
-const TICK_MS = 2;
-const WORK_PER_TICK = 2_500;
+export const TICK_MS = 2;
+export const WORK_PER_TICK = 2_500;
 /** How often the clock is looked at. */
-const WORK_A_LOOK = 100;
+export const WORK_A_LOOK = 100;
 
 /** Pauses between walks for what was in hand: first and longest. Envelopes that came are kept for longer. */
 export const PAUSE_FIRST_MS = 250;

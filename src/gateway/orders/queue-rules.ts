@@ -12,7 +12,8 @@
  *   the DNS has said which hosts take its mail ─► lookAt(), before anybody connects to them
  *
  * A pattern names queues of class mail, `*` stands for any run of characters; with a class behind it, as in
- * "example.com/bounce", it names those of that class. By route or site class mail alone is meant, too. Pure.
+ * "example.com/bounce", it names those of that class. By route, site or domain class mail alone is meant, and
+ * by domain the queues that are its own. Pure.
  */
 import { QUEUE_CLASSES } from '../../admin-api/queue-orders.js';
 import type { Selector } from '../../admin-api/queue-orders.js';
@@ -62,7 +63,8 @@ class NamedQueues {
     if (this.#exact.size > 0 && this.#exact.has(`${queueClass}/${name.toLowerCase()}`)) return true;
     if (this.#patterns.get(queueClass)?.matches(name) === true) return true;
     if (queueClass !== 'mail') return false;
-    return this.#selections.some((selection) => selection.concernsQueue({ name, route, mxHosts }));
+    return this.#selections.some((selection) =>
+      selection.concernsQueue({ name, route, mxHosts }) && selection.concernsDomainOf(route));
   }
 }
 
@@ -128,7 +130,7 @@ export class QueueRules {
   /** What it means of the mail of a queue, or of that to one address or domain; `some`: it says more. */
   shareOf(rule: QueueRule, queue: SomeQueue & Pick<MailQueue, 'name'>, to = ''): 'all' | 'some' | 'none' {
     const { selector, verb, not_before_ms: notBeforeMs = Infinity } = rule;
-    if (selector !== undefined && verb === 'refuse' && refusedBy(rule) === 'recipient') {
+    if (selector !== undefined && refusedBy(rule) === 'recipient') {
       return this.#shareOfRefusal(selector, to);
     }
     if (selector === undefined || !isStandingVerb(verb)) {

@@ -12,12 +12,11 @@ import type { QueueRule } from '../../register/records.js';
 import { isRuleId } from '../../register/keys.js';
 import type { OwnershipRegister } from '../ownership/ownership-register.js';
 import type { LocalOutcome, LocalRules } from './local-rules.js';
-import type { Router } from '../mail-types.js';
 import type { QueueRules } from './queue-rules.js';
 import { QUEUE_RULES_MAX } from './queue-rules.js';
 import { ruleAnswers } from './rule-answers.js';
-import { whyNoRoute } from './selection.js';
-import type { RouteNames } from './selection.js';
+import { whyNoOwnQueue, whyNoRoute } from './selection.js';
+import type { RoutesByName } from './selection.js';
 import { isOver } from './standing.js';
 
 export interface RuleDeskPorts {
@@ -26,7 +25,7 @@ export interface RuleDeskPorts {
   readonly register: OwnershipRegister;
   readonly rules: QueueRules;
   readonly local: LocalRules;
-  readonly names: RouteNames & Pick<Router, 'mailRoutes'>;
+  readonly names: RoutesByName;
 }
 
 /** What came of it: with a text it was not done, and `code` says of what kind that is, as HTTP has them. */
@@ -78,7 +77,8 @@ export class RuleDesk {
     const odd = whyNoTarget(verb, given) || whyNotThen(notBeforeMs, clock.wallMs())
       || whyIdle(given, clock.wallMs());
     if (odd !== '') return Promise.resolve({ id, code: 400, why: odd });
-    const noRoute = whyNoRoute(selector ?? {}, this.#ports.names);
+    const noRoute = whyNoRoute(selector ?? {}, this.#ports.names)
+      || (verb === 'suspend' ? whyNoOwnQueue(selector ?? {}, this.#ports.names) : '');
     if (noRoute !== '') return Promise.resolve({ id, code: 404, why: `${noRoute}; nothing was done` });
     const { code, why } = this.#whyNoMore(isLocal);
     // An order that stands is given with its pass over what is there: for that there is none.

@@ -11,6 +11,7 @@ import type { EntryTable } from '../queue/entry-table.js';
 import type { MailQueue } from '../queue/mail-queue.js';
 import type { LastResult, Note } from '../queue/note.js';
 import { OWED_FAILURE, TO_TRY } from '../queue/note.js';
+import { OWN_ORIGIN } from '../mail-types.js';
 import type { Envelope, Route, Router } from '../mail-types.js';
 
 const NOTHING_SAID: ReadonlyMap<number, LastResult> = new Map();
@@ -18,7 +19,10 @@ const NOTHING_SAID: ReadonlyMap<number, LastResult> = new Map();
 type Network = readonly [address: ipaddr.IPv4 | ipaddr.IPv6, bits: number];
 
 /** Which route of the configuration a queue is of. */
-export type RouteNames = Pick<Router, 'nameOf'>;
+export type RouteNames = Pick<Router, 'nameOf' | 'domainOf'>;
+
+/** All of them, and the ways of mail. */
+export type RoutesByName = RouteNames & Pick<Router, 'mailRoutes' | 'route' | 'routeNamed'>;
 
 export class Selection {
   readonly #names: RouteNames;
@@ -70,6 +74,13 @@ export class Selection {
     if (this.#queue?.matches(name) === false) return false;
     if (this.#route?.matches(this.#names.nameOf(route)) === false) return false;
     return this.#site === undefined || isAtSite(this.#site, route, mxHosts);
+  }
+
+  /** All mail of the queue is to a domain that is meant, where one is said. */
+  concernsDomainOf(route: Route): boolean {
+    if (this.#domain === undefined) return true;
+    const domain = this.#names.domainOf(route);
+    return domain !== '' && this.#domain.matches(domain);
   }
 
   /** It says nothing that a queue alone does not tell. */
@@ -138,6 +149,27 @@ export function whyNoRoute(
   for (const queue of queues) if (like.matches(names.nameOf(queue.route))) return '';
   const more = known.length > ROUTES_TOLD_MAX ? ` and ${String(known.length - ROUTES_TOLD_MAX)} more` : '';
   return `there is no route '${route}' here; there are: ${known.slice(0, ROUTES_TOLD_MAX).join(', ')}${more}`;
+}
+
+/** A domain has no queue of its own: one is suspended as a whole, or not at all. '' when it has. */
+export function whyNoOwnQueue({ domain }: Selector, names: RoutesByName): string {
+  if (domain === undefined) return '';
+  const isPattern = domain.includes('*');
+  const said = isPattern ? `'${domain}'` : domain;
+  const instead = `twinpost queue hold --domain ${said} --until-cancelled keeps back its mail alone`;
+  if (!isPattern) {
+    const route = names.route(domain.toLowerCase(), 'mail', '', OWN_ORIGIN);
+    if (route === undefined || names.domainOf(route) !== '') return '';
+    const { queueName } = route;
+    return `mail to ${domain} waits in the queue '${queueName}', which is not for it alone: `
+      + `twinpost queue suspend '${queueName}' stops all of that, ${instead}`;
+  }
+  const hasOwn = (route: Route): boolean => {
+    const some = names.routeNamed(names.nameOf(route), 'domain.invalid', 'mail');
+    return some !== undefined && names.domainOf(some) !== '';
+  };
+  return names.mailRoutes().some(hasOwn) ? ''
+    : `there is no route here with a queue for each domain: ${instead}`;
 }
 
 /** As a standing order means it: reports of ours are meant by none that does not name their class. */

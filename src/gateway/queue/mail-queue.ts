@@ -17,8 +17,8 @@
  * Whatever happens to other entries leaves the queue held: each call names the row it speaks of.
  *
  * What an order is about to end, or to lead elsewhere, is kept back (orders/keeping-back.ts): in a list of
- * its own, so that what stands behind it may go, until letGo() puts all of that back in front. Of a strict
- * queue nothing is: it stands.
+ * its own, so that what stands behind it may go, until it is let go, one by one, and stands in front again.
+ * Of a strict queue nothing is: it stands.
  *
  * An entry of a strict queue that an operator ends in part before its turn keeps its place in the ready list
  * while that is reported (REPORTING): what stands behind it waits there.
@@ -39,6 +39,10 @@ interface RowList {
   head: number;
   tail: number;
 }
+
+/** In the column `delayed`, of what is kept back; the second was back from an attempt that never began. */
+const KEPT = 1;
+const KEPT_RETURNED = 2;
 
 export interface MailQueueOptions {
   /** Of the queue in this process: names its entries in the table. */
@@ -85,9 +89,13 @@ export class MailQueue implements DeliveryQueue {
   readonly #late: RowList = { head: 0, tail: 0 };
   /** Kept back, in the order in which they were ready; readyCount has none of them. */
   readonly #kept: RowList = { head: 0, tail: 0 };
+  /** Of those, the next to be let go, or to stay; 0: none. */
+  #toJudge = 0;
+  /** The last one that was let go, or what stands before it now; 0: nothing does. */
+  #letGoLast = 0;
   /** The first so many of the ready list, at most, are back from attempts that never began. */
   #returnedCount = 0;
-  /** The same of the list of those that are kept back. */
+  /** So many of those that are kept back, which are the first. */
   #keptReturnedCount = 0;
 
   constructor(options: MailQueueOptions, partition: Partition, table: EntryTable) {
@@ -207,10 +215,10 @@ export class MailQueue implements DeliveryQueue {
   makeReady(row: number, recovered: boolean): void {
     this.#table.transition(row, EntryState.READY);
     if (this.partition.isRecovering && !recovered && !this.#order.hasComeBack(row)) {
-      this.#push(this.#late, row);
+      this.#link(this.#late, row, this.#late.tail);
       return;
     }
-    this.#push(this.#ready, row);
+    this.#link(this.#ready, row, this.#ready.tail);
     this.readyCount += 1;
   }
 
@@ -241,21 +249,28 @@ export class MailQueue implements DeliveryQueue {
       previous = next;
       next = table.readyNext.get(next);
     }
-    table.readyPrevious.set(row, previous);
-    table.readyNext.set(row, next);
+    this.#link(list, row, previous);
+  }
+
+  /** Behind another one; 0: before all. */
+  #link(list: RowList, row: number, previous: number): void {
+    const { readyNext, readyPrevious } = this.#table;
+    const next = previous === 0 ? list.head : readyNext.get(previous);
+    readyPrevious.set(row, previous);
+    readyNext.set(row, next);
     if (previous === 0) list.head = row;
-    else table.readyNext.set(previous, row);
+    else readyNext.set(previous, row);
     if (next === 0) list.tail = row;
-    else table.readyPrevious.set(next, row);
+    else readyPrevious.set(next, row);
   }
 
   /** The next entry is kept back: those behind it may be tried. */
   keepBack(row: number): void {
     const isReturned = this.#returnedCount > 0;
     this.#unlinkReady(row);
-    this.#table.delayed.set(row, 1);
+    this.#table.delayed.set(row, isReturned ? KEPT_RETURNED : KEPT);
     if (!isReturned) {
-      this.#push(this.#kept, row);
+      this.#link(this.#kept, row, this.#kept.tail);
       return;
     }
     this.#returnedCount -= 1;
@@ -263,28 +278,50 @@ export class MailQueue implements DeliveryQueue {
     this.#keptReturnedCount += 1;
   }
 
-  /** What was kept back stands where it stood: before all but attempts that never began. */
-  letGo(): void {
-    const { head, tail } = this.#kept;
-    if (head === 0) return;
-    const returned: number[] = [];
-    for (; this.#returnedCount > 0 && this.#ready.head !== 0; this.#returnedCount -= 1) {
-      returned.push(this.#ready.head);
-      this.#unlinkReady(this.#ready.head);
+  /** Some is kept back. */
+  get keepsAny(): boolean {
+    return this.#kept.head !== 0;
+  }
+
+  /** What is kept back is judged anew, from the first on. */
+  beginToLetGo(): void {
+    this.#toJudge = this.#kept.head;
+    this.#letGoLast = 0;
+  }
+
+  /**
+   * The next that is kept back stays so, or stands where it stood: before all but attempts that never began,
+   * and behind those that were let go before it. False: there is none any more.
+   */
+  letGoNext(staysBack: (row: number) => boolean): boolean {
+    const row = this.#toJudge;
+    if (row === 0) return false;
+    if (staysBack(row)) {
+      this.#toJudge = this.#table.readyNext.get(row);
+      return true;
     }
-    for (let row = head; row !== 0; row = this.#table.readyNext.get(row)) {
-      this.#table.delayed.set(row, 0);
+    const isReturned = this.#table.delayed.get(row) === KEPT_RETURNED;
+    this.#unlinkReady(row);
+    if (isReturned) this.#pushFirst(row);
+    else {
+      this.#link(this.#ready, row, this.#placeOfLetGo());
       this.readyCount += 1;
+      this.#letGoLast = row;
     }
-    this.#table.readyNext.set(tail, this.#ready.head);
-    if (this.#ready.head === 0) this.#ready.tail = tail;
-    else this.#table.readyPrevious.set(this.#ready.head, tail);
-    this.#ready.head = head;
-    this.#kept.head = 0;
-    this.#kept.tail = 0;
-    this.#returnedCount = this.#keptReturnedCount;
-    this.#keptReturnedCount = 0;
-    for (const row of returned) this.#pushFirst(row);
+    return true;
+  }
+
+  /** Behind which the next one is to stand that is let go. */
+  #placeOfLetGo(): number {
+    const last = this.#letGoLast;
+    if (last !== 0 && !this.#isReturned(last)) return last;
+    let previous = 0;
+    let next = this.#ready.head;
+    for (let left = this.#returnedCount; left > 0 && next !== 0; left -= 1) {
+      previous = next;
+      next = this.#table.readyNext.get(next);
+    }
+    return previous;
   }
 
   /** The entry heads a strict queue, which hands nothing out until then: first to be tried, or reported. */
@@ -369,6 +406,8 @@ export class MailQueue implements DeliveryQueue {
     const previous = table.readyPrevious.get(row);
     const next = table.readyNext.get(row);
     const list = this.#listOf(row);
+    if (row === this.#toJudge) this.#toJudge = next;
+    if (row === this.#letGoLast) this.#letGoLast = previous;
     if (previous === 0) list.head = next;
     else table.readyNext.set(previous, next);
     if (next === 0) list.tail = previous;
@@ -376,7 +415,9 @@ export class MailQueue implements DeliveryQueue {
     table.readyPrevious.set(row, 0);
     table.readyNext.set(row, 0);
     if (list === this.#ready) this.readyCount -= 1;
-    else if (list === this.#kept) table.delayed.set(row, 0);
+    if (list !== this.#kept) return;
+    if (table.delayed.get(row) === KEPT_RETURNED) this.#keptReturnedCount -= 1;
+    table.delayed.set(row, 0);
   }
 
   #listOf(row: number): RowList {
@@ -392,14 +433,5 @@ export class MailQueue implements DeliveryQueue {
     let previous: number;
     while ((previous = readyPrevious.get(at)) !== 0) at = previous;
     return at === this.#late.head;
-  }
-
-  #push(list: RowList, row: number): void {
-    const table = this.#table;
-    table.readyPrevious.set(row, list.tail);
-    table.readyNext.set(row, 0);
-    if (list.tail === 0) list.head = row;
-    else table.readyNext.set(list.tail, row);
-    list.tail = row;
   }
 }

@@ -265,6 +265,12 @@ class RoutingTable implements RenewableRouter {
     return this.#make(known, plainName(queueName) + NEED_MARKS[need], queueClass);
   }
 
+  domainOf(route: Route): string {
+    const known = this.#madeBy.get(route);
+    if (known?.options.perDomain !== true) return '';
+    return plainName(route.queueName).slice(known.options.name.length + DOMAIN_MARK.length);
+  }
+
   #knownOf(plain: string): Known | undefined {
     // Neither a domain nor the number of a lane has either mark.
     const end = Math.max(plain.lastIndexOf(DOMAIN_MARK), plain.lastIndexOf(LANE_MARK));

@@ -12,7 +12,7 @@
  * thread pool; a stopped terminal (Ctrl-S) so holds one thread of it, never the loop. A file that has been
  * renamed is opened anew, between two batches, or where one fails: no line is cut, and none is lost.
  *
- * What is not here: what a line says (log.ts).
+ * Why not pino's own: docs/decisions/0052. What is not here: what a line says (log.ts).
  */
 import fs from 'node:fs';
 import { stat } from 'node:fs/promises';

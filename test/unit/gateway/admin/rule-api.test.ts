@@ -32,9 +32,9 @@ function played(): Played {
   log.lines.length = 0;
   const clock = { nowMs: () => scheduler.nowMs, wallMs: () => 1_000_000 };
   const local = new LocalRules({ clock, log, register: bridge, file: undefined });
-  const rules = new QueueRules({ clock, log, told: local, names: { nameOf: () => '' }, queues: () => [], obeyOrders: () => undefined, caughtBy: () => 0, wake: () => undefined });
+  const rules = new QueueRules({ clock, log, told: local, names: { nameOf: () => '', domainOf: () => '' }, queues: () => [], obeyOrders: () => undefined, caughtBy: () => 0, wake: () => undefined });
   const app = playedApi();
-  const names = { nameOf: ({ queueName }: Route) => queueName, mailRoutes: () => [{ queueName: 'out' } as Route] };
+  const names = { nameOf: ({ queueName }: Route) => queueName, mailRoutes: () => [{ queueName: 'out' } as Route], domainOf: () => '', route: () => undefined, routeNamed: () => undefined };
   addQueueRules(app, new RuleDesk({ clock, log, register: bridge, rules, local, names }));
   return {
     log, register, run,

@@ -39,7 +39,7 @@ class Kit {
   readonly rules = new QueueRules({
     clock: { nowMs: () => this.nowMs, wallMs: () => this.nowMs }, log: this.log, told: { queueRules: () => this.told, isLocal: () => false },
     obeyOrders: (rules) => { this.obeyed = [...rules.keys()]; }, caughtBy: () => 5,
-    names: { nameOf: ({ queueName }) => queueName.replace(/[/#!].*/, '') },
+    names: { nameOf: ({ queueName }) => queueName.replace(/[/#!].*/, ''), domainOf: ({ queueName }) => /\/([^!]*)/.exec(queueName)?.[1] ?? '' },
     queues: () => {
       this.walks += 1;
       return this.queues as unknown as MailQueue[];
@@ -108,6 +108,20 @@ describe('a rule', () => {
     assert.equal(kit.walks, walks);
     kit.tell(rule('suspend', 'a', 7000));
     assert.equal(kit.walks, walks + 1);
+  });
+
+  test('means by a domain the queues that are its own, of class mail, and none that it shares with others', () => {
+    const kit = new Kit();
+    const [own, below, shared, reports] = [queue('out/a.example'), queue('out/x.a.example!tls'), queue('a.example'), queue('out/a.example', 'bounce')];
+    kit.queues.push(own, below, shared, reports);
+    const suspended = (): readonly boolean[] => kit.queues.map(({ isSuspended }) => isSuspended);
+    kit.tell(chosen('suspend', { domain: 'A.example' }));
+    assert.deepEqual(suspended(), [true, false, false, false]);
+    assert.deepEqual([kit.rules.refuses(own.route), kit.rules.refusesTo('x@a.example', 'a.example')], [false, false]);
+    kit.tell(chosen('suspend', { domain: '*.a.example' }));
+    assert.deepEqual([suspended(), kit.rules.suspends(queue('out/y.a.example').route)], [[false, true, false, false], true]);
+    kit.tell(chosen('suspend', { domain: '*', route: 'other' }));
+    assert.deepEqual(suspended(), [false, false, false, false]);
   });
 
   test('means all queues of a route, of class mail, those that are made later too', () => {

@@ -17,7 +17,7 @@ const ENVELOPE: Envelope = {
   recipients: ['bob@a.example', 'eve@b.example', '"x@y"@A.example'].map((address) => ({ address, notify: 0, orcpt: '' })),
 };
 
-const NAMES: RouteNames = { nameOf: ({ queueName }) => queueName.replace(/[/#!].*/, '') };
+const NAMES: RouteNames = { nameOf: ({ queueName }) => queueName.replace(/[/#!].*/, ''), domainOf: () => '' };
 
 function meant(given: Selector, note: Partial<Note> = {}, envelope: Partial<Envelope> = {}): readonly number[] {
   return new Selection(given, NAMES).recipientsOf({ ...ENVELOPE, ...envelope }, { ...freshNote(3), ...note });

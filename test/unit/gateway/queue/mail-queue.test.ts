@@ -69,13 +69,27 @@ class Model {
   /** Kept back, of either. */
   keptReturned: number[] = [];
   kept: number[] = [];
+  /** Of those, the next to be judged; and those that were let go since, as long as they are ready. */
+  toJudge: number | undefined;
+  letGo: number[] = [];
   held: number[] = [];
   recovered = 0;
+
+  get allKept(): readonly number[] {
+    return [...this.keptReturned, ...this.kept];
+  }
+
+  /** It stands there no more: of what is kept back the one behind it is judged then. */
+  leave(row: number): void {
+    const all = this.allKept;
+    if (row === this.toJudge) this.toJudge = all[all.indexOf(row) + 1];
+    for (const list of ['ready', 'late', 'kept', 'keptReturned', 'letGo'] as const) this[list] = this[list].filter((other) => other !== row);
+  }
 }
 
 describe('mail queue', () => {
   test('agrees with plain lists in any mixture of live mail, recovery, attempts and ends', () => {
-    const commands = fc.array(fc.record({ what: fc.constantFrom('live', 'live', 'back', 'take', 'take', 'end', 'again', 'first', 'keep', 'keep', 'let-go', 'remove', 'hold', 'release', 'whole'), which: fc.nat(1000) }), { maxLength: 120, size: 'max' });
+    const commands = fc.array(fc.record({ what: fc.constantFrom('live', 'live', 'back', 'take', 'take', 'end', 'again', 'first', 'keep', 'keep', 'judge', 'let-go', 'let-go', 'remove', 'hold', 'release', 'whole'), which: fc.nat(1000) }), { maxLength: 120, size: 'max' });
     fc.assert(fc.property(commands, (list) => {
       const { queue, table } = queueOf();
       const model = new Model();
@@ -112,6 +126,7 @@ describe('mail queue', () => {
         } else if (what === 'take') {
           const row = queue.takeReady(0);
           assert.equal(row, model.returned.shift() ?? model.ready.shift() ?? 0);
+          model.leave(row);
           if (row !== 0) model.inFlight.push(row);
         } else if (what === 'first' && model.inFlight.length > 0) {
           const [row] = model.inFlight.splice(which % model.inFlight.length, 1);
@@ -123,12 +138,33 @@ describe('mail queue', () => {
           const [first] = model.returned;
           queue.keepBack(first ?? model.ready[0] ?? 0);
           if (first !== undefined) model.keptReturned = sorted([...model.keptReturned, ...model.returned.splice(0, 1)]);
-          else model.kept.push(...model.ready.splice(0, 1));
+          else {
+            const [row = 0] = model.ready;
+            model.leave(row);
+            model.kept.push(row);
+          }
+        } else if (what === 'judge') {
+          queue.beginToLetGo();
+          [model.toJudge, model.letGo] = [model.allKept[0], []];
         } else if (what === 'let-go') {
-          queue.letGo();
-          model.returned = sorted([...model.returned, ...model.keptReturned]);
-          model.ready.unshift(...model.kept);
-          [model.keptReturned, model.kept] = [[], []];
+          const row = model.toJudge;
+          const stays = which % 3 === 0;
+          assert.equal(queue.letGoNext((judged) => {
+            assert.equal(judged, row);
+            return stays;
+          }), row !== undefined);
+          if (row === undefined) continue;
+          const isReturned = model.keptReturned.includes(row);
+          if (stays) {
+            model.toJudge = model.allKept[model.allKept.indexOf(row) + 1];
+            continue;
+          }
+          model.leave(row);
+          if (isReturned) model.returned = sorted([...model.returned, row]);
+          else {
+            model.ready.splice(model.ready.indexOf(model.letGo.at(-1) ?? 0) + 1, 0, row);
+            model.letGo.push(row);
+          }
         } else if (what === 'end' && model.inFlight.length > 0) {
           const [row] = model.inFlight.splice(which % model.inFlight.length, 1);
           if (row === undefined) continue;
@@ -144,12 +180,11 @@ describe('mail queue', () => {
           model.ready.push(row);
         } else if (what === 'remove') {
           // How many are back from attempts that never began is counted at most, so none of those goes here.
-          const lists = ['ready', 'late', 'kept'] as const;
-          const all = lists.flatMap((list) => model[list]);
+          const all = [...model.ready, ...model.late, ...model.allKept];
           const row = all[which % all.length];
           if (row === undefined) continue;
           queue.removeReady(row);
-          for (const list of lists) model[list] = model[list].filter((other) => other !== row);
+          model.leave(row);
           drop(row);
         } else if (what === 'hold' && !recovering) {
           const all = [...model.ready, ...model.kept];
@@ -157,7 +192,7 @@ describe('mail queue', () => {
           if (row === undefined) continue;
           queue.removeReady(row);
           table.transition(row, S.HELD);
-          for (const list of ['ready', 'kept'] as const) model[list] = model[list].filter((other) => other !== row);
+          model.leave(row);
           model.held.push(row);
         } else if (what === 'release' && model.held.length > 0) {
           const [row = 0] = model.held.splice(which % model.held.length, 1);
@@ -170,6 +205,10 @@ describe('mail queue', () => {
           model.late = [];
         }
         assert.equal(queue.readyCount, model.returned.length + model.ready.length);
+        assert.equal(queue.keepsAny, model.allKept.length > 0);
+        const ready: number[] = [];
+        for (let row = queue.firstReady; row !== 0; row = queue.readyBehind(row)) ready.push(row);
+        assert.deepEqual(ready, [...model.returned, ...model.ready]);
         assert.equal(queue.length, model.order.length);
         assert.equal(queue.bytes, 10 * model.order.length);
         assert.equal(queue.inFlightCount, model.inFlight.length);
@@ -178,7 +217,7 @@ describe('mail queue', () => {
         assert.deepEqual(walked, model.order);
         assert.deepEqual(positions(walked), positions(walked).slice().sort((a, b) => a - b));
       }
-    }), { numRuns: 200 });
+    }), { numRuns: 300 });
   });
 
   test('attempts that never began come back in the order of their positions', () => {

@@ -18,6 +18,8 @@ function hopOf(options: Pick<RouteOptions, 'nextHop' | 'perDomain' | 'lanes'>, n
   assert.equal(table.withTls(plain, need), route, 'compared by identity');
   assert.equal(table.withTls(route, need), route, 'of one that is such a one');
   assert.equal(table.routeOfQueue(route.queueName, 'mail'), route, 'a queue that came back');
+  const domain = options.perDomain === true ? 'a.example' : '';
+  assert.deepEqual([table.domainOf(plain), table.domainOf(route)], [domain, domain], 'of the same domain');
   assert.notEqual(nextHopKey(plain.nextHop), nextHopKey(route.nextHop), 'no connection is shared');
   return [route.queueName, route.nextHop];
 }
