@@ -798,10 +798,14 @@ class Run {
   }
 }
 
-/** Every member of the newest record is up, in the boot that counts: what is answered 250 is in all of them. */
+/**
+ * Every member of the newest record is up, in the boot that counts: what is answered 250 is in all of them. And the
+ * register has that record: without disks no store can tell what it was told.
+ */
 function isAllStored(world: World, partition: string): boolean {
   const truth = world.custody.truth(partition);
   return truth !== undefined && truth.members.length > 0 && truth.gaveUp.length === 0
+    && (world.register.record(partition)?.epoch ?? 0) >= truth.epoch
     && truth.members.every(({ storeId, bootId }) =>
       world.stores.find((store) => store.storeId === storeId)?.holdsIn(partition, bootId)?.isComplete === true);
 }
