@@ -55,7 +55,7 @@ const OWN_SETS: readonly TestSet[] = [
   { set: 'scenario', path: 'scenario', concurrency: 2, minutes: 15 },
   { set: 'simulation', path: 'simulation', concurrency: 2, minutes: 20 },
   { set: 'fuzz', path: 'fuzz', concurrency: 1, minutes: 12 },
-  { set: 'process', path: 'process', concurrency: 2, minutes: 50, alone: ALONE },
+  { set: 'process', path: 'process', concurrency: 3, minutes: 50, alone: ALONE },
   { set: 'operator', path: 'operator', concurrency: 1, minutes: 15 },
   { set: 'chaos', path: 'chaos', concurrency: 1, minutes: 7 },
 ];
