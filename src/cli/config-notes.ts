@@ -49,22 +49,28 @@ export function gatewayNotes(gateway: GatewayConfig): readonly string[] {
 function hopNotes(
   { protocol, host, port, isByMx, others = [], tls }: GatewayConfig['routes'][number]['nextHop'],
 ): readonly string[] {
-  const named = [...(isByMx === true ? [] : [{ host, port }]), ...others];
+  const named = [
+    ...(isByMx === true ? [] : [{ host, port, tls }]),
+    ...others.map((other) => ({ ...other, tls: other.terms === undefined ? tls : other.terms.tls })),
+  ];
   const notes = named.flatMap((hop) => {
-    if (tls?.isFirst === true && STARTTLS_PORTS.includes(hop.port)) {
+    const isFirst = hop.tls?.isFirst === true;
+    if (isFirst && STARTTLS_PORTS.includes(hop.port)) {
       return [`smtps://${addressText(hop.host, hop.port)}: servers begin in clear at that port, so that TLS `
         + `first fails ('wrong version number'): say smtp:// with tls: encrypt or verify, or port `
         + String(TLS_FIRST_PORT)];
     }
-    if (protocol === 'smtp' && tls?.isFirst !== true && hop.port === TLS_FIRST_PORT) {
+    if (protocol === 'smtp' && !isFirst && hop.port === TLS_FIRST_PORT) {
       return [`smtp://${addressText(hop.host, hop.port)}: servers begin with TLS at that port, so that no `
         + 'greeting comes: say smtps://'];
     }
     return [];
   });
-  const { serverName = '', mustVerify = false } = tls?.terms ?? {};
-  const literal = named.find((hop) => isIP(serverName === '' ? hop.host : serverName) !== 0);
-  if (!mustVerify || literal === undefined) return notes;
+  const literal = named.find((hop) => {
+    const { serverName = '', mustVerify = false } = hop.tls?.terms ?? {};
+    return mustVerify && isIP(serverName === '' ? hop.host : serverName) !== 0;
+  });
+  if (literal === undefined) return notes;
   return [...notes, `tls: verify takes of '${literal.host}' a certificate for this address alone, and few `
     + 'have one: say the name that stands in it (server_name)'];
 }

@@ -339,11 +339,20 @@ function namedHosts(
   return Promise.all(hosts.map(async (named) => {
     const late = { addresses: [], why: `no answer on its address: ${time.whyLate}`, isFailed: true };
     const { addresses, why, isFailed } = await time.within(lookUpHost(named.host, time.over), late);
-    return { ...named, addresses, why, ...(isFailed ? { addresses_failed: true as const } : {}) };
+    const { host, port, preference } = named;
+    const terms = [why, ownTerms(named)].filter((text) => text !== '').join('; ');
+    const failed = isFailed ? { addresses_failed: true } as const : {};
+    return { host, port, preference, addresses, why: terms, ...failed };
   }));
 }
 
-function tlsText({ tls }: NextHop): string {
+/** Of a host that is not spoken to as the route says. */
+function ownTerms({ terms }: OtherHost): string {
+  if (terms === undefined) return '';
+  return `tls ${tlsText(terms)}${terms.auth === undefined ? '' : `, as ${terms.auth.user}`}`;
+}
+
+function tlsText({ tls }: Pick<NextHop, 'tls'>): string {
   if (tls === undefined) return 'none';
   return tls.isFirst ? `${tls.level}, before the greeting` : tls.level;
 }
