@@ -6,7 +6,9 @@ import { addressText } from '../base/address-text.js';
 import { formatDuration } from '../base/units.js';
 import { leaseMinMs } from '../config/checks.js';
 import type { GatewayConfig, StoreConfig } from '../config/types.js';
+import { ownNames } from '../gateway/outbound/pure/source-choice.js';
 import { readUsers } from '../gateway/inbound/users-file.js';
+import { isLoopback } from '../platform/node/own-host.js';
 
 /** Of a gateway that says nothing else. */
 const FAILOVER_MS = 2000;
@@ -33,8 +35,9 @@ export function seldomMeant(
 /** Lines of warning about what a gateway is told to be, and can't be, or not to all. */
 export function gatewayNotes(gateway: GatewayConfig): readonly string[] {
   const { places, routes, smtp: { usersFile, relayCertificates } } = gateway;
+  const ours = ownNames(gateway.hostName, gateway.sources);
   const notes: (readonly [key: string, text: string])[] = routes.flatMap(({ nextHop }, i) =>
-    hopNotes(nextHop).map((text) => [`gateway.routes[${String(i)}]`, text] as const));
+    hopNotes(nextHop, ours).map((text) => [`gateway.routes[${String(i)}]`, text] as const));
   const wild = relayCertificates.find((name) => name.includes('*'));
   if (wild !== undefined) {
     const text = `'${wild}' is no pattern: it stands for a certificate with this very name, and no other`;
@@ -48,6 +51,7 @@ export function gatewayNotes(gateway: GatewayConfig): readonly string[] {
 /** Of hosts that a route names; those of the DNS are called by name, at the port of all. */
 function hopNotes(
   { protocol, host, port, isByMx, others = [], tls }: GatewayConfig['routes'][number]['nextHop'],
+  ours: readonly string[],
 ): readonly string[] {
   const named = [
     ...(isByMx === true ? [] : [{ host, port, tls }]),
@@ -66,6 +70,12 @@ function hopNotes(
     }
     return [];
   });
+  const own = protocol === 'lmtp' ? undefined
+    : named.find((hop) => !isLoopback(hop.host) && ours.includes(hop.host.toLowerCase()));
+  if (own !== undefined) {
+    notes.push(`${addressText(own.host, own.port)} is a name of this gateway: if that leads to a gateway of `
+      + 'this group, also by a balancer, its mail goes in a circle, and bounces');
+  }
   const literal = named.find((hop) => {
     const { serverName = '', mustVerify = false } = hop.tls?.terms ?? {};
     return mustVerify && isIP(serverName === '' ? hop.host : serverName) !== 0;
