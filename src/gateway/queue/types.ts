@@ -147,6 +147,8 @@ export const ALIAS_CHANGED = 64;
 export const ALIAS_EXPANDED = 128;
 /** Beside ALIAS_CHANGED: ORCPT is the address of RCPT, and none that the client chose. */
 export const ALIAS_WRITTEN = 256;
+/** It is itself the list that led to it, which keeps a copy: a table leads it to all of them again. */
+export const ALIAS_KEEPS = 512;
 
 /** A forward-path with its DSN parameters, as received. */
 export interface Recipient {
