@@ -47,6 +47,14 @@ const explainedSource = z.object({
 });
 export type ExplainedSource = Readonly<z.output<typeof explainedSource>>;
 
+/** What receivers find in the DNS of a domain that we send for. */
+const dnsFinding = z.object({
+  /** `unknown`: the DNS gave no answer. `advice`: mail is taken by most without it. */
+  verdict: z.enum(['good', 'bad', 'advice', 'unknown']),
+  text,
+});
+export type DnsFinding = Readonly<z.output<typeof dnsFinding>>;
+
 const explainedTo = z.object({
   /** As it was asked for. */
   recipient: name,
@@ -87,6 +95,11 @@ export const explainAnswer = z.object({
   ways: list(explainedWay),
   /** Others that an alias leads to. */
   left_out: z.int(),
+  /**
+   * Where a way is by MX: DKIM, SPF and DMARC of the domain of `from`, or of those that mail is signed for.
+   * A gateway of an older release says nothing of them.
+   */
+  sender: list(dnsFinding).exactOptional(),
   retries: z.object({ first_ms: z.int(), max_ms: z.int(), lifetime_ms: z.int() }),
 });
 export type ExplainAnswer = Readonly<z.output<typeof explainAnswer>>;

@@ -17,6 +17,7 @@ const BUILD_MS = 60_000;
 /** The program, and the threads that it starts by the names of their files. */
 const ENTRIES = [
   'bin/twinpost.js',
+  'gateway/explain/sender-thread-entry.js',
   'gateway/inbound/hooks/node/thread-entry.js',
   'gateway/inbound/sender-checks/node/check-thread-entry.js',
   'gateway/returned/node/report-entry.js',

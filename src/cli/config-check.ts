@@ -3,6 +3,7 @@
  * also what others find of this gateway in the DNS.
  */
 import type { Argv } from 'yargs';
+import type { DnsFinding } from '../admin-api/explain.js';
 import { effectiveValue, effectiveYaml } from '../config/effective.js';
 import { loadConfigFile } from '../config/load.js';
 import type { LoadResult } from '../config/load.js';
@@ -17,7 +18,6 @@ import { CliError } from './context.js';
 import { configDiffCommand, configReloadCommand } from './config-reload.js';
 import { listenerLines } from './listener-lines.js';
 import { dnsFindings } from './dns-check.js';
-import type { DnsFinding } from './dns-check.js';
 import { gatewayNotes, seldomMeant } from './config-notes.js';
 import { judgeFolders } from './folders.js';
 import { endingCertificates, unusableLinkFiles } from './link-files.js';

@@ -6,7 +6,9 @@ import { addressText } from '../base/address-text.js';
 import { formatDuration } from '../base/units.js';
 import { leaseMinMs } from '../config/checks.js';
 import type { GatewayConfig, StoreConfig } from '../config/types.js';
+import { ownNames } from '../gateway/outbound/pure/source-choice.js';
 import { readUsers } from '../gateway/inbound/users-file.js';
+import { isLoopback } from '../platform/node/own-host.js';
 
 /** Of a gateway that says nothing else. */
 const FAILOVER_MS = 2000;
@@ -33,8 +35,9 @@ export function seldomMeant(
 /** Lines of warning about what a gateway is told to be, and can't be, or not to all. */
 export function gatewayNotes(gateway: GatewayConfig): readonly string[] {
   const { places, routes, smtp: { usersFile, relayCertificates } } = gateway;
+  const ours = ownNames(gateway.hostName, gateway.sources);
   const notes: (readonly [key: string, text: string])[] = routes.flatMap(({ nextHop }, i) =>
-    hopNotes(nextHop).map((text) => [`gateway.routes[${String(i)}]`, text] as const));
+    hopNotes(nextHop, ours).map((text) => [`gateway.routes[${String(i)}]`, text] as const));
   const wild = relayCertificates.find((name) => name.includes('*'));
   if (wild !== undefined) {
     const text = `'${wild}' is no pattern: it stands for a certificate with this very name, and no other`;
@@ -48,23 +51,36 @@ export function gatewayNotes(gateway: GatewayConfig): readonly string[] {
 /** Of hosts that a route names; those of the DNS are called by name, at the port of all. */
 function hopNotes(
   { protocol, host, port, isByMx, others = [], tls }: GatewayConfig['routes'][number]['nextHop'],
+  ours: readonly string[],
 ): readonly string[] {
-  const named = [...(isByMx === true ? [] : [{ host, port }]), ...others];
+  const named = [
+    ...(isByMx === true ? [] : [{ host, port, tls }]),
+    ...others.map((other) => ({ ...other, tls: other.terms === undefined ? tls : other.terms.tls })),
+  ];
   const notes = named.flatMap((hop) => {
-    if (tls?.isFirst === true && STARTTLS_PORTS.includes(hop.port)) {
+    const isFirst = hop.tls?.isFirst === true;
+    if (isFirst && STARTTLS_PORTS.includes(hop.port)) {
       return [`smtps://${addressText(hop.host, hop.port)}: servers begin in clear at that port, so that TLS `
         + `first fails ('wrong version number'): say smtp:// with tls: encrypt or verify, or port `
         + String(TLS_FIRST_PORT)];
     }
-    if (protocol === 'smtp' && tls?.isFirst !== true && hop.port === TLS_FIRST_PORT) {
+    if (protocol === 'smtp' && !isFirst && hop.port === TLS_FIRST_PORT) {
       return [`smtp://${addressText(hop.host, hop.port)}: servers begin with TLS at that port, so that no `
         + 'greeting comes: say smtps://'];
     }
     return [];
   });
-  const { serverName = '', mustVerify = false } = tls?.terms ?? {};
-  const literal = named.find((hop) => isIP(serverName === '' ? hop.host : serverName) !== 0);
-  if (!mustVerify || literal === undefined) return notes;
+  const own = protocol === 'lmtp' ? undefined
+    : named.find((hop) => !isLoopback(hop.host) && ours.includes(hop.host.toLowerCase()));
+  if (own !== undefined) {
+    notes.push(`${addressText(own.host, own.port)} is a name of this gateway: if that leads to a gateway of `
+      + 'this group, also by a balancer, its mail goes in a circle, and bounces');
+  }
+  const literal = named.find((hop) => {
+    const { serverName = '', mustVerify = false } = hop.tls?.terms ?? {};
+    return mustVerify && isIP(serverName === '' ? hop.host : serverName) !== 0;
+  });
+  if (literal === undefined) return notes;
   return [...notes, `tls: verify takes of '${literal.host}' a certificate for this address alone, and few `
     + 'have one: say the name that stands in it (server_name)'];
 }

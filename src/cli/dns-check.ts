@@ -5,9 +5,7 @@
  *                      address: many refuse others. An SPF record of the name: reports are judged by it
  *                      (RFC 7208 2.4)
  *   its host name      without sources: an address, and a PTR record of each that leads back to the name; SPF
- *   domains that sign  the public key of each of `dkim`, alone, with its kind and hash; one SPF record, one
- *                      DMARC record, where all look for it (RFC 7489, RFC 9989); whether their SPF lets each
- *                      source send
+ *   domains that sign  DKIM, SPF and DMARC of each of `dkim` (gateway/explain/sender-findings.ts)
  *   return addresses   of each domain of `verp` and `srs`: it is what SPF judges that mail by, so the same
  *                      of its SPF; and MX records that lead here, or no report comes back. Those of
  *                      `smtp.feedback` too
@@ -22,25 +20,20 @@
  * Which addresses mail leaves from is not known here without sources, nor of a private one: behind a
  * translator others see another address. Of its name what the host name is asked for.
  */
-import { createPublicKey } from 'node:crypto';
 import ipaddr from 'ipaddr.js';
+import type { DnsFinding } from '../admin-api/explain.js';
 import { pointerName, reversedAddress } from '../base/reversed-address.js';
 import type { GatewayConfig } from '../config/types.js';
-import { readDkimKey } from '../gateway/dkim/node/dkim-keys.js';
-import { publicRecord, recordName } from '../gateway/dkim/node/public-record.js';
+import { publishedKeys } from '../gateway/dkim/node/public-record.js';
+import {
+  Asker, domainFindings, isTranslated, recordsOf, spfFindings, spfRecordFinding, unknown,
+} from '../gateway/explain/sender-findings.js';
 import { listAnswer } from '../gateway/inbound/blocklists.js';
-import type { CheckedType } from '../gateway/inbound/sender-checks/node/check-messages.js';
 import { isIpv6 } from '../gateway/outbound/pure/source-choice.js';
 import type { MailSource } from '../gateway/outbound/pure/source-choice.js';
 import { checkSource } from '../gateway/outbound/source-check.js';
 import type { SourceVerdict } from '../gateway/outbound/source-check.js';
-import type { DnsAnswer, LookUpHost, Resolver } from '../platform/resolver.js';
-
-export interface DnsFinding {
-  /** `unknown`: the DNS gave no answer. `advice`: mail is taken by most without it. */
-  readonly verdict: 'good' | 'bad' | 'advice' | 'unknown';
-  readonly text: string;
-}
+import type { LookUpHost, Resolver } from '../platform/resolver.js';
 
 /** `believesAd`: what the resolver says of DNSSEC counts. */
 export async function dnsFindings(
@@ -51,15 +44,10 @@ export async function dnsFindings(
   const asker = new Asker(resolver, isSeen);
   const findings = sources.length > 0 ? await sourcesFindings(sources, resolver, asker)
     : await hostFindings(hostName.toLowerCase(), 'A', asker);
-  const domains = new Set(dkim.map(({ domain }) => domain));
-  for (const key of dkim) {
-    const record = publicRecord(createPublicKey(readDkimKey(key).key));
-    findings.push(await keyFinding(recordName(key.domain, key.selector), record, asker));
-  }
+  const keys = publishedKeys(dkim);
+  const domains = new Set(keys.domains);
   for (const domain of domains) {
-    findings.push(await policyFinding('SPF', domain, 'v=spf1', asker, asker.ofSender));
-    findings.push(...await senderFindings(domain, sources, asker));
-    findings.push(await dmarcFinding(domain, asker));
+    findings.push(...await domainFindings({ domain, keys: keys.of(domain) }, sources, asker));
   }
   findings.push(...await returnFindings(config, domains, asker));
   const contact = domainOf(config.tlsReports?.contact ?? '');
@@ -100,8 +88,7 @@ async function returnFindings(
   const findings: DnsFinding[] = [];
   for (const domain of new Set(rewritten)) {
     if (judged.has(domain)) continue;
-    findings.push(await policyFinding('SPF', domain, 'v=spf1', asker, asker.ofSender));
-    findings.push(...await senderFindings(domain, sources, asker));
+    findings.push(...await spfFindings(domain, sources, asker));
   }
   const taking = feedback === undefined ? rewritten : [...rewritten, domainOf(feedback.address)];
   for (const domain of new Set(taking)) findings.push(await mxFinding(domain, hostName.toLowerCase(), asker));
@@ -129,41 +116,12 @@ function domainOf(address: string): string {
   return address.slice(address.lastIndexOf('@') + 1).toLowerCase();
 }
 
-const SPF_VERDICTS: Readonly<Partial<Record<string, DnsFinding['verdict']>>> = {
-  pass: 'good', neutral: 'advice', temperror: 'unknown',
-};
-
-/** Above a domain a DMARC record is looked for at names of so many labels at most (RFC 9989 4.10). */
-const ABOVE_LABELS_MAX = 7;
-
 /** What every list of IPv4 addresses has, and what none may have (RFC 5782 5). */
 const LISTED = '127.0.0.2';
 const UNLISTED = '127.0.0.1';
 
 /** Signed as long as the root is, and of no company. */
 const SIGNED = 'arpa';
-
-/** Of ipaddr.js. */
-const TRANSLATED: readonly string[] = ['private', 'carrierGradeNat', 'uniqueLocal'];
-
-/** Whose data is text. */
-type TextType = 'A' | 'AAAA' | 'PTR' | 'TXT';
-
-class Asker {
-  readonly #resolver: Resolver;
-  /** What it is when the DNS does not know who we say to be. */
-  readonly ofSender: 'bad' | 'advice';
-
-  /** `isSeen`: we send to whom the DNS names. */
-  constructor(resolver: Resolver, isSeen: boolean) {
-    this.#resolver = resolver;
-    this.ofSender = isSeen ? 'bad' : 'advice';
-  }
-
-  ask<T extends CheckedType>(name: string, type: T): Promise<DnsAnswer<T>> {
-    return new Promise((resolve) => { this.#resolver.ask(name, type, resolve); });
-  }
-}
 
 async function sourcesFindings(
   sources: readonly MailSource[], resolver: Resolver, asker: Asker,
@@ -176,7 +134,7 @@ async function sourcesFindings(
     } else findings.push(await sourceFinding(source, resolver, asker));
   }
   for (const name of new Set(sources.map((source) => source.name))) {
-    findings.push(await policyFinding('SPF', name, 'v=spf1', asker, 'advice'));
+    findings.push(await spfRecordFinding(name, asker, 'advice'));
   }
   return findings;
 }
@@ -191,31 +149,6 @@ async function sourceFinding(
   }
   const text = `source ${address} (${name} in EHLO): ${verdict.why}`;
   return { verdict: verdict.kind === 'refuted' ? ofSender : 'unknown', text };
-}
-
-/** Whether mail by these addresses passes the domain's SPF, as those judge it who take it (RFC 7208). */
-async function senderFindings(
-  domain: string, sources: readonly MailSource[], asker: Asker,
-): Promise<readonly DnsFinding[]> {
-  const seen = sources.filter(({ address }) => !isTranslated(address));
-  if (seen.length === 0) return [];
-  // Loaded here alone: it is large, and few commands need it.
-  const [{ spfVerdict }, { CheckQuestions }] = await Promise.all([
-    import('../gateway/inbound/sender-checks/node/spf-check.js'),
-    import('../gateway/inbound/sender-checks/node/check-questions.js'),
-  ]);
-  const findings: DnsFinding[] = [];
-  for (const { address, name } of seen) {
-    const questions = new CheckQuestions((of, type) => asker.ask(of, type));
-    const { result } = await spfVerdict(
-      { client: address, helo: name, hostName: name, reversePath: `postmaster@${domain}` }, questions,
-    );
-    // Without a record it has been told already.
-    if (result === 'none') continue;
-    const text = `mail of ${domain} by ${address}: SPF says ${result}`;
-    findings.push({ verdict: SPF_VERDICTS[result] ?? asker.ofSender, text });
-  }
-  return findings;
 }
 
 /** As reception reads its answers. */
@@ -239,7 +172,7 @@ async function listFinding(list: string, asker: Asker): Promise<DnsFinding> {
 
 async function hostFindings(host: string, family: 'A' | 'AAAA', asker: Asker): Promise<DnsFinding[]> {
   const findings = await addressFindings(host, family, asker);
-  findings.push(await policyFinding('SPF', host, 'v=spf1', asker, 'advice'));
+  findings.push(await spfRecordFinding(host, asker, 'advice'));
   return findings;
 }
 
@@ -255,11 +188,6 @@ async function addressFindings(host: string, family: 'A' | 'AAAA', asker: Asker)
   return findings;
 }
 
-/** Nobody outside sees it. */
-function isTranslated(address: string): boolean {
-  return TRANSLATED.includes(ipaddr.parse(address).range());
-}
-
 async function pointerFinding(host: string, address: string, asker: Asker): Promise<DnsFinding> {
   const answer = await asker.ask(pointerName(address), 'PTR');
   if (answer.kind === 'failed') return unknown('PTR', address, answer.why);
@@ -268,28 +196,6 @@ async function pointerFinding(host: string, address: string, asker: Asker): Prom
   const found = names.length === 0 ? 'nothing' : names.slice(0, 3).join(', ');
   const text = `${address} does not lead back to ${host}: its PTR record says ${found}`;
   return { verdict: asker.ofSender, text };
-}
-
-async function keyFinding(name: string, record: string, asker: Asker): Promise<DnsFinding> {
-  const answer = await asker.ask(name, 'TXT');
-  if (answer.kind === 'failed') return unknown('TXT', name, answer.why);
-  const found = recordsOf(answer);
-  const [only] = found;
-  const what = only === undefined ? 'has no record'
-    : found.length > 1 ? `has ${String(found.length)} records, and which of them counts is not said`
-      : keyTrouble(only, record);
-  if (what === '') return { verdict: 'good', text: `${name} has the key that signs (DKIM)` };
-  return { verdict: 'bad', text: `${name} ${what}: publish "${record}"` };
-}
-
-/** As who verifies reads it (RFC 6376 3.6.1): why what is published does not serve; '' if it does. */
-function keyTrouble(found: string, wanted: string): string {
-  if (tagOf(found, 'p') !== tagOf(wanted, 'p')) return 'has another key';
-  const kind = tagOf(found, 'k') || 'rsa';
-  if (kind !== tagOf(wanted, 'k')) return `says that its key is of kind ${kind}`;
-  const hashes = tagOf(found, 'h');
-  return hashes === '' || hashes.split(':').includes('sha256') ? ''
-    : `says that it is for ${hashes}, and we sign by sha256`;
 }
 
 /** Without it no TLSA record ever counts (RFC 7672 2.2), and nobody would notice. */
@@ -303,61 +209,4 @@ async function authenticFinding(asker: Asker): Promise<DnsFinding> {
   const text = `the resolver does not say of ${SIGNED}, a signed name, that it is (AD): it does not look at `
     + 'DNSSEC, and DANE is not used; have it validate, or name one that does (dns.resolvers)';
   return { verdict: 'advice', text };
-}
-
-async function policyFinding(
-  what: 'SPF' | 'DMARC', name: string, start: string, asker: Asker, missing: 'bad' | 'advice',
-): Promise<DnsFinding> {
-  const answer = await asker.ask(name, 'TXT');
-  if (answer.kind === 'failed') return unknown('TXT', name, answer.why);
-  const found = recordsOf(answer).filter((text) => text.toLowerCase().startsWith(start.toLowerCase()));
-  if (found.length === 1) return { verdict: 'good', text: `${name} has one ${what} record` };
-  if (found.length === 0) return { verdict: missing, text: `${name} has no ${what} record` };
-  const verdict = what === 'SPF' ? asker.ofSender : 'bad';
-  return { verdict, text: `${name} has ${String(found.length)} ${what} records: none of them counts` };
-}
-
-/**
- * Without one of its own a domain is under that of its organizational domain by the list of public suffixes
- * (RFC 7489 6.6.3). Those at other names above only who walks the tree finds (RFC 9989 4.10).
- */
-async function dmarcFinding(domain: string, asker: Asker): Promise<DnsFinding> {
-  const own = await policyFinding('DMARC', `_dmarc.${domain}`, 'v=DMARC1', asker, 'advice');
-  if (own.verdict !== 'advice') return own;
-  // Loaded here alone, as for SPF.
-  const find = (await import('../gateway/inbound/sender-checks/node/dmarc-check.js')).organizationOf;
-  const organization = await find(domain);
-  const labels = domain.split('.');
-  const above = labels.map((_label, from) => labels.slice(from).join('.'))
-    .slice(Math.max(1, labels.length - ABOVE_LABELS_MAX), -1);
-  for (const name of new Set([...(organization === '' ? [] : [organization]), ...above])) {
-    if (name === domain) continue;
-    const found = await policyFinding('DMARC', `_dmarc.${name}`, 'v=DMARC1', asker, 'advice');
-    if (found.verdict === 'unknown') return found;
-    // It has several: who adds one for the domain alone has not mended that.
-    if (found.verdict === 'bad' && name === organization) return found;
-    if (found.verdict !== 'good') continue;
-    if (name === organization) return { ...found, text: `${found.text}, which ${domain} is under` };
-    const text = `_dmarc.${domain} has no DMARC record, and that of _dmarc.${name} is found by the tree walk `
-      + 'of RFC 9989 alone: many go by the list of public suffixes (RFC 7489), and find none';
-    return { verdict: 'advice', text };
-  }
-  return { ...own, verdict: 'bad' };
-}
-
-function recordsOf(answer: DnsAnswer<TextType>): readonly string[] {
-  return answer.kind === 'found' ? answer.records : [];
-}
-
-function unknown(type: CheckedType, name: string, why: string): DnsFinding {
-  return { verdict: 'unknown', text: `no answer on ${type} of ${name}: ${why}` };
-}
-
-/** RFC 6376 3.2: tags with blanks anywhere. */
-function tagOf(record: string, tag: string): string {
-  for (const part of record.split(';')) {
-    const [name = '', ...value] = part.split('=');
-    if (name.trim() === tag) return value.join('=').replace(/\s/g, '');
-  }
-  return '';
 }

@@ -8,16 +8,21 @@
  */
 import type { Argv } from 'yargs';
 import type {
-  ExplainAnswer, ExplainQuestion, ExplainedHost, ExplainedSource, ExplainedTo, ExplainedWay,
+  DnsFinding, ExplainAnswer, ExplainQuestion, ExplainedHost, ExplainedSource, ExplainedTo, ExplainedWay,
 } from '../admin-api/explain.js';
 import { addressText } from '../base/address-text.js';
 import { errorText } from '../base/error-text.js';
 import { formatDuration } from '../base/units.js';
 import type { GatewayConfig } from '../config/types.js';
+import { publishedKeys } from '../gateway/dkim/node/public-record.js';
+import type { PublishedKey, PublishedKeys } from '../gateway/dkim/node/public-record.js';
+import type { AnswerTime } from '../gateway/explain/answer-time.js';
 import { UNSIGNED_MX } from '../gateway/explain/explained-dane.js';
 import { NO_ANSWER, explained, isUntold } from '../gateway/explain/explanation.js';
 import type { ExplainOptions } from '../gateway/explain/explanation.js';
 import { NotExplained } from '../gateway/explain/not-explained.js';
+import { sendersFindings } from '../gateway/explain/sender-findings.js';
+import type { SenderQuestion } from '../gateway/explain/sender-findings.js';
 import { openTable } from '../gateway/inbound/recipients-file.js';
 import type { TableFile } from '../gateway/inbound/recipients-file.js';
 import { isIpv6, ownNames } from '../gateway/outbound/pure/source-choice.js';
@@ -108,7 +113,10 @@ async function readFile(
   const recipients = await tableOf(gateway.smtp.recipientsFile);
   try {
     const { https, lookUpHost } = context;
-    const ports = { clock, resolver, https, recipients, lookUpHost, policies: undefined, judged: undefined };
+    const ports = {
+      clock, resolver, https, recipients, lookUpHost, policies: undefined, judged: undefined,
+      findSender,
+    };
     const answer = await explained(question, optionsOf(gateway), ports);
     return { answer, asked: ownGateway(gateway, asked, access) };
   } catch (error) {
@@ -120,14 +128,32 @@ async function readFile(
   }
 }
 
-function optionsOf({ hostName, routes, sources, delivery, smtp }: GatewayConfig): ExplainOptions {
+function findSender(question: SenderQuestion, time: AnswerTime): Promise<readonly DnsFinding[]> {
+  const late = [{ verdict: 'unknown', text: `of the sender not all is known: ${time.whyLate}` }] as const;
+  return time.within(sendersFindings(question, time), late);
+}
+
+function optionsOf({ hostName, routes, sources, dkim, delivery, smtp }: GatewayConfig): ExplainOptions {
   const usesIpv6 = sources.some(({ address }) => isIpv6(address));
   return {
-    hostName, routes, sources, smtp, retry: delivery.retry, lifetimeMs: delivery.lifetimeMs,
+    hostName, routes, sources, smtp, dkim: keysOf(dkim),
+    retry: delivery.retry, lifetimeMs: delivery.lifetimeMs,
     mx: { ...delivery.mx, usesIpv6, ownNames: ownNames(hostName, sources) },
     listeners: smtp.listen.map(({ host, port }) => addressText(host, port)),
     relayDomains: smtp.relayDomains, postmaster: smtp.postmaster,
   };
+}
+
+function keysOf(options: GatewayConfig['dkim']): PublishedKeys {
+  const { domains, of } = publishedKeys(options);
+  const ofDomain = (domain: string): readonly PublishedKey[] => {
+    try {
+      return of(domain);
+    } catch (error) {
+      throw new CliError(errorText(error));
+    }
+  };
+  return { domains, of: ofDomain };
 }
 
 async function tableOf(file: string | undefined): Promise<TableFile | undefined> {
@@ -146,7 +172,7 @@ async function print({ answer, asked }: Told, isJson: boolean, context: CliConte
     if (isJson) terminal.print(JSON.stringify(told));
     else for (const line of lines) terminal.print(printable(line));
   };
-  const { to, ways, left_out: leftOut, retries } = answer;
+  const { to, ways, left_out: leftOut, retries, sender = [] } = answer;
   if (ways.length === 0) write(to, toLines(to));
   const { byQueue, untold, isPartial } = await limitsOf(ways, asked, context);
   for (const way of ways) {
@@ -158,6 +184,7 @@ async function print({ answer, asked }: Told, isJson: boolean, context: CliConte
   }
   const more = `          and ${counted(leftOut, 'more address', 'more addresses')}`;
   if (leftOut > 0) write({ left_out: leftOut }, [more]);
+  if (sender.length > 0) write({ sender }, sender.map(senderText));
   return isPartial;
 }
 
@@ -168,6 +195,10 @@ function codeOf({ why, status, hosts, policy_untold: isPolicyUntold }: Explained
 
 function sourceText({ address, name, why }: ExplainedSource): string {
   return `${address}  ${name} in EHLO, ${why === '' ? 'confirmed by the DNS' : `not confirmed: ${why}`}`;
+}
+
+function senderText({ verdict, text }: DnsFinding): string {
+  return `sender    ${verdict === 'bad' ? 'WRONG: ' : verdict === 'advice' ? 'advice: ' : ''}${text}`;
 }
 
 /** What it is, whom it stands for, and who may send to it. */

@@ -111,8 +111,8 @@ export function endingCertificates(
     ...(gateway === undefined ? [] : certificateFiles(gatewayTls(gateway))),
     ...stores.flatMap((store) => certificateFiles(storeTls(store))),
   ].map(({ file }) => [file, OWN] as const);
-  const others = (gateway?.routes ?? []).flatMap(({ nextHop: { tls } }) =>
-    (tls?.terms.caFile === undefined ? [] : [[tls.terms.caFile, EACH] as const]));
+  const others = (gateway?.hopFiles ?? []).flatMap(({ caFile }) =>
+    (caFile === undefined ? [] : [[caFile, EACH] as const]));
   return [...new Map([...others, ...own])].flatMap(([file, meant]) => {
     const whys = (readPem('cert', file).match(meant) ?? []).map((pem) => endingText(pem, nowMs));
     // Of several CAs one is enough.

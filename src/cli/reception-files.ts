@@ -22,7 +22,7 @@ const NAMES_MAX = 20;
 
 /** A line for each that can't be used. */
 export function unusableFiles(config: GatewayConfig): readonly string[] {
-  const { smtp, mirror, routes, dkim, places } = config;
+  const { smtp, mirror, hopFiles, dkim, places } = config;
   const { tls, usersFile, recipientsFile } = smtp;
   const found = new FileFindings(places);
   if (tls !== undefined) {
@@ -43,16 +43,14 @@ export function unusableFiles(config: GatewayConfig): readonly string[] {
     const wanted = 'a table of recipients, as twinpost table build makes it';
     found.judge('gateway.smtp.recipients', wanted, () => { checkTable(recipientsFile); });
   }
-  routes.forEach(({ nextHop: { tls, auth } }, i) => {
-    const at = `gateway.routes[${String(i)}]`;
-    const caFile = tls?.terms.caFile;
+  for (const { at, caFile, passwordFile } of hopFiles) {
     if (caFile !== undefined) {
       found.judge(`${at}.ca_file`, 'a certificate in PEM', () => readPem('ca', caFile));
     }
-    if (auth === undefined) return;
+    if (passwordFile === undefined) continue;
     const wanted = 'a file with a password, one line';
-    found.judge(`${at}.auth.password_file`, wanted, () => readPassword(auth.passwordFile));
-  });
+    found.judge(`${at}.auth.password_file`, wanted, () => readPassword(passwordFile));
+  }
   judgeDkimKeys(dkim, found);
   return found.lines;
 }

@@ -33,7 +33,9 @@ const recipient = z.looseObject({
   state: z.string(),
   notify,
   orcpt: parameter.optional(),
-  alias: z.object({ address: address.min(1).optional(), notify }).optional(),
+  alias: z.object({
+    address: address.min(1).optional(), notify, keeps: z.literal(true).optional(),
+  }).optional(),
   sent_to: address.optional(),
 });
 const envelope = z.looseObject({

@@ -9,21 +9,21 @@ import { errorText } from '../base/error-text.js';
 import { invariant } from '../base/invariant.js';
 import { FALLBACK_PREFERENCE } from '../gateway/queue/next-hop.js';
 import type { VerpOptions } from '../gateway/queue/router.js';
-import type { NextHop } from '../gateway/mail-types.js';
+import type { HostTerms, NextHop, OtherHost } from '../gateway/mail-types.js';
 import { readSecretFile } from '../platform/node/secret-file.js';
 import { storeHash } from './changes.js';
-import { SECRET_CHARACTERS_MIN, routeName, tlsLevel } from './checks.js';
+import { SECRET_CHARACTERS_MIN, routeName, termsOfHop } from './checks.js';
 import { hookOptions } from './hooks.js';
 import { made } from './keys/key.js';
 import type { Content, Path } from './keys/key.js';
 import { fileSchema } from './keys/schema.js';
 import type { FileKeys, FileValue, GatewayKeys, SmtpKeys, StoreKeys } from './keys/schema.js';
-import type { Address } from './keys/values.js';
+import type { Address, NextHopValue } from './keys/values.js';
 import { pathText } from './problems.js';
 import type { Problems } from './problems.js';
 import type { RegisterChoice } from '../register/running/open-register.js';
 import type {
-  Config, GatewayConfig, Places, SmtpConfig, StoreClientConfig, StoreConfig, StorePeerConfig,
+  Config, GatewayConfig, HopFiles, Places, SmtpConfig, StoreClientConfig, StoreConfig, StorePeerConfig,
 } from './types.js';
 import { workerIds } from './workers.js';
 
@@ -95,6 +95,10 @@ function gatewayConfig(
     register: etcd ?? fileChoice(stateDir, gateway.workers, context),
     oneHost: context.up,
     places: gatewayPlaces(gateway, context),
+    hopFiles: gateway.routes.flatMap(({ hosts = [], ...route }, i) => [
+      hopFiles(route, ['gateway', 'routes', i]),
+      ...hosts.map((host, k) => hopFiles(host, ['gateway', 'routes', i, 'hosts', k])),
+    ]),
   };
 }
 
@@ -113,12 +117,19 @@ function gatewayPlaces({ smtp, routes, dkim, sources }: GatewayKeys, context: Bu
     ...smtp.listen.flatMap((_listener, index) =>
       [at('smtp', 'listen', index), at('smtp', 'listen', index, 'role')]),
     ...smtp.hooks.map((_hook, index) => at('smtp', 'hooks', index, 'module')),
-    ...routes.flatMap(({ caFile }, i) => (caFile === undefined ? [] : [at('routes', i, 'ca_file')])),
-    ...routes.flatMap(({ auth }, i) =>
-      (auth === undefined ? [] : [at('routes', i, 'auth', 'password_file')])),
+    ...routes.flatMap(({ hosts = [] }, i) =>
+      [at('routes', i), ...hosts.map((_host, k) => at('routes', i, 'hosts', k))].flatMap((hop) =>
+        [[...hop, 'ca_file'], [...hop, 'auth', 'password_file']])),
     ...dkim.map((_key, index) => at('dkim', index, 'key_file')),
     ...sources.map((_source, index) => at('sources', index, 'address')),
   ], context);
+}
+
+/** Of a route, or of one of its hosts. */
+function hopFiles(
+  { caFile, auth }: Pick<GatewayKeys['routes'][number], 'caFile' | 'auth'>, at: Path,
+): HopFiles {
+  return { at: pathText(at), caFile, passwordFile: auth?.passwordFile };
 }
 
 const REGISTER_FILES: readonly Path[] = ['ca', 'cert', 'key'].map((key) => ['register', key]);
@@ -259,29 +270,36 @@ function routeConfig(
 }
 
 function nextHopOf(
-  { nextHops, balance, fallback = [], tls, caFile, serverName, auth, sources }: GatewayKeys['routes'][number],
-  known: GatewayKeys['sources'],
+  route: GatewayKeys['routes'][number], known: GatewayKeys['sources'],
 ): NextHop {
+  const { nextHops, balance, fallback = [], sources } = route;
   const [first, ...more] = nextHops;
   invariant(first !== undefined, 'a route has a next hop');
-  const { protocol, host, port, isByMx, isTlsFirst } = first;
+  const { protocol, host, port, isByMx } = first;
+  const isSingle = more.length + fallback.length === 0;
+  const other = (hop: NextHopValue, preference: number): OtherHost => ({
+    host: hop.host, port: hop.port, preference,
+    ...(route.hosts === undefined ? {} : { terms: hopTerms(route, hop, isSingle) }),
+  });
   const others = [
-    ...more.map((hop, at) => ({ host: hop.host, port: hop.port, preference: balance ? 0 : at + 1 })),
-    ...fallback.map((hop, at) => ({
-      host: hop.host, port: hop.port, preference: FALLBACK_PREFERENCE + at,
-    })),
+    ...more.map((hop, at) => other(hop, balance ? 0 : at + 1)),
+    ...fallback.map((hop, at) => other(hop, FALLBACK_PREFERENCE + at)),
   ];
-  const place = {
-    protocol, host, port, ...(isByMx ? { isByMx } : {}), ...(others.length > 0 ? { others } : {}),
+  const { tls, auth } = hopTerms(route, first, isSingle);
+  return {
+    protocol, host, port, ...(isByMx ? { isByMx } : {}), ...(isSingle ? {} : { others }),
     ...(auth === undefined ? {} : { auth }),
-    ...(sources === undefined ? {} : { sources: addressesOf(sources, known) }),
+    ...(sources === undefined ? {} : { sources: addressesOf(sources, known) }), tls,
   };
-  const level = tlsLevel(tls, isTlsFirst);
-  if (level === 'none') return { ...place, tls: undefined };
+}
+
+function hopTerms(route: GatewayKeys['routes'][number], hop: NextHopValue, isSingle: boolean): HostTerms {
+  const { level, auth, caFile, serverName } = termsOfHop(route, hop);
+  if (level === 'none') return { tls: undefined, auth };
   // Of several hosts each has a certificate of its own.
-  const name = serverName ?? (others.length > 0 ? '' : host);
+  const name = serverName ?? (isSingle ? hop.host : '');
   const terms = { serverName: name, mustVerify: level === 'verify', caFile };
-  return { ...place, tls: { level, isFirst: isTlsFirst, terms } };
+  return { tls: { level, isFirst: hop.isTlsFirst, terms }, auth };
 }
 
 /** A name may be that of several: one of each family. */

@@ -9,6 +9,7 @@ import { Wildcards } from '../base/wildcards.js';
 import type { Path } from './keys/key.js';
 import type { EtcdValue, FileValue, GatewayValue, StoreValue } from './keys/schema.js';
 import type { Address, NextHopValue } from './keys/values.js';
+import { isSameHop } from './keys/values.js';
 import { Problems, pathText } from './problems.js';
 import type { Problem } from './problems.js';
 import { DOMAINS_NAME_CHARACTERS_MAX, ROUTE_NAME_CHARACTERS_MAX } from '../gateway/queue/router.js';
@@ -551,6 +552,7 @@ function checkRoutes(gateway: GatewayValue, problems: Problems): void {
     checkHops(route, at, problems);
     checkOwnListeners(gateway, route, at, problems);
     checkRouteTls(route, at, problems);
+    checkHosts(route, at, problems);
     checkRouteAuth(route, at, problems);
     checkConditions(gateway, i, problems);
     if (route.when !== undefined) return;
@@ -615,23 +617,45 @@ function checkConditions({ routes, smtp }: GatewayValue, index: number, problems
   });
 }
 
-type TlsKey = GatewayValue['routes'][number]['tls'];
+type RouteValue = GatewayValue['routes'][number];
+type TlsKey = RouteValue['tls'];
 
 /** What a route that says nothing has. */
 export function tlsLevel(said: TlsKey, isTlsFirst: boolean): NonNullable<TlsKey> {
   return said ?? (isTlsFirst ? 'encrypt' : 'may');
 }
 
-/** What a route says of its hosts counts for all of them: which one is used may change at any time. */
-function checkHops(route: GatewayValue['routes'][number], at: Path, problems: Problems): void {
-  const { via, fallback = [] } = route;
+interface RouteTerms<Auth> {
+  readonly tls?: TlsKey;
+  readonly auth?: Auth | undefined;
+  readonly caFile?: string | undefined;
+  readonly serverName?: string | undefined;
+}
+
+/** What is in force with one host of a route: its own, else the route's. */
+export function termsOfHop<Auth>(
+  route: RouteTerms<Auth> & {
+    readonly hosts?: readonly (RouteTerms<Auth> & { readonly host: NextHopValue })[] | undefined;
+  },
+  hop: NextHopValue,
+): RouteTerms<Auth> & { readonly level: NonNullable<TlsKey> } {
+  const own = route.hosts?.find(({ host }) => isSameHop(host, hop));
+  return {
+    level: tlsLevel(own?.tls ?? route.tls, hop.isTlsFirst), auth: own?.auth ?? route.auth,
+    caFile: own?.caFile ?? route.caFile, serverName: own?.serverName ?? route.serverName,
+  };
+}
+
+/** Which one is used may change at any time: those without terms of their own are of one kind. */
+function checkHops(route: RouteValue, at: Path, problems: Problems): void {
+  const { via, fallback = [], hosts = [] } = route;
   const [first] = via;
   if (via.length > 1 && via.some(({ isByMx }) => isByMx)) {
     problems.add([...at, 'via'], 'expected mx alone, or a list of hosts, found mx in a list');
   }
   if (fallback.some(({ isByMx }) => isByMx)) problems.add([...at, 'fallback'], 'expected hosts, found mx');
-  const isOther = ({ protocol, isTlsFirst }: NextHopValue): boolean =>
-    protocol !== first?.protocol || isTlsFirst !== first.isTlsFirst;
+  const isOther = (hop: NextHopValue): boolean => hop.protocol !== first?.protocol
+    || (hop.isTlsFirst !== first.isTlsFirst && !hosts.some(({ host }) => isSameHop(host, hop)));
   for (const [key, hops] of [['via', via], ['fallback', fallback]] as const) {
     if (hops.some(isOther)) {
       problems.add([...at, key], 'expected hosts of one kind (smtp, smtps or lmtp), found several kinds');
@@ -662,44 +686,74 @@ function checkOwnListeners(
   }
 }
 
-function checkRouteTls(route: GatewayValue['routes'][number], at: Path, problems: Problems): void {
-  const isTlsFirst = route.via[0]?.isTlsFirst === true;
-  const level = tlsLevel(route.tls, isTlsFirst);
-  if (isTlsFirst && (level === 'none' || level === 'may')) {
-    problems.add(
-      [...at, 'tls'],
-      `expected encrypt or verify with smtps://, where TLS comes first (RFC 8314), found ${level}`,
-    );
-  }
+interface TlsTermsValue {
+  readonly tls?: TlsKey;
+  readonly ca_file?: string | undefined;
+  readonly server_name?: string | undefined;
+}
+
+function checkRouteTls(route: RouteValue, at: Path, problems: Problems): void {
   if (route.server_name !== undefined && route.via.some(({ isByMx }) => isByMx)) {
     problems.add([...at, 'server_name'], 'expected hosts in via beside it, found mx: each host of the DNS is '
       + 'known by its own name');
     return;
   }
+  checkTls(route, tlsLevel(route.tls, route.via[0]?.isTlsFirst === true), route.via[0], at, problems);
+}
+
+/** `level`: as it is in force. */
+function checkTls(
+  said: TlsTermsValue, level: NonNullable<TlsKey>, hop: NextHopValue | undefined, at: Path,
+  problems: Problems,
+): void {
+  if (hop?.isTlsFirst === true && (level === 'none' || level === 'may')) {
+    problems.add(
+      [...at, 'tls'],
+      `expected encrypt or verify with smtps://, where TLS comes first (RFC 8314), found ${level}`,
+    );
+  }
   for (const key of ['ca_file', 'server_name'] as const) {
-    if (route[key] === undefined || level === 'verify') continue;
+    if (said[key] === undefined || level === 'verify') continue;
     problems.add([...at, key], `expected it with tls: verify only, where it counts, found tls: ${level}`);
   }
 }
 
+/** Each is one of those that the route has; what it says is right for it. */
+function checkHosts(route: RouteValue, at: Path, problems: Problems): void {
+  const { hosts = [], via, fallback = [] } = route;
+  hosts.forEach((said, i) => {
+    const here: Path = [...at, 'hosts', i];
+    if (![...via, ...fallback].some((hop) => isSameHop(hop, said.host))) {
+      problems.add([...here, 'host'], 'expected a host of via or fallback beside it, found another');
+    }
+    if (hosts.findIndex(({ host }) => isSameHop(host, said.host)) < i) {
+      problems.add([...here, 'host'], 'expected each host once, found it twice');
+    }
+    checkTls(said, termsOfHop(route, said.host).level, said.host, here, problems);
+  });
+}
+
 /** A password goes to the hosts that the route names, and not in clear over a network. */
-function checkRouteAuth(route: GatewayValue['routes'][number], at: Path, problems: Problems): void {
-  const { auth, via, fallback = [] } = route;
-  if (auth === undefined) return;
-  if (via.some(({ isByMx }) => isByMx)) {
+function checkRouteAuth(route: RouteValue, at: Path, problems: Problems): void {
+  const { auth, via, fallback = [], hosts = [] } = route;
+  if (auth !== undefined && via.some(({ isByMx }) => isByMx)) {
     problems.add(
       [...at, 'auth'],
       'expected hosts in via beside it, found mx: whoever the DNS names would get the password',
     );
     return;
   }
-  const level = tlsLevel(route.tls, via[0]?.isTlsFirst === true);
-  const isOwn = [...via, ...fallback].every(({ host }) => isLoopback(host));
-  if (level === 'encrypt' || level === 'verify' || isOwn) return;
+  const isInClear = (hop: NextHopValue): boolean => {
+    const { level, auth: ours } = termsOfHop(route, hop);
+    return ours !== undefined && level !== 'encrypt' && level !== 'verify' && !isLoopback(hop.host);
+  };
+  const open = [...via, ...fallback].find((hop) => !hop.isByMx && isInClear(hop));
+  if (open === undefined) return;
+  const own = hosts.findIndex(({ host, auth: ours }) => ours !== undefined && isSameHop(host, open));
   problems.add(
-    [...at, 'auth'],
+    own < 0 ? [...at, 'auth'] : [...at, 'hosts', own, 'auth'],
     `expected tls: verify or encrypt (or smtps://) beside it for hosts outside loopback, found tls: `
-      + `${level}: the password could cross the network in clear`,
+      + `${termsOfHop(route, open).level}: the password could cross the network in clear`,
   );
 }
 

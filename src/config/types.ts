@@ -53,6 +53,15 @@ export interface GatewayConfig
   /** Started by `twinpost up`: all processes share one host on purpose, placement must not look at labels. */
   readonly oneHost: boolean;
   readonly places: Places;
+  /** That routes name, and their hosts. */
+  readonly hopFiles: readonly HopFiles[];
+}
+
+export interface HopFiles {
+  /** The key: "gateway.routes[0].hosts[1]". */
+  readonly at: string;
+  readonly caFile: string | undefined;
+  readonly passwordFile: string | undefined;
 }
 
 export interface StoreClientConfig {

@@ -34,11 +34,21 @@ export interface NextHopAuth {
   readonly passwordFile: string;
 }
 
+/** How a host is spoken to. */
+export interface HostTerms {
+  /** Undefined: in clear, whatever is offered. */
+  readonly tls: NextHopTls | undefined;
+  /** Undefined: nobody. */
+  readonly auth: NextHopAuth | undefined;
+}
+
 export interface OtherHost {
   readonly host: string;
   readonly port: number;
   /** The lowest that takes connections is used; of equals any. */
   readonly preference: number;
+  /** Undefined: those of the next hop. */
+  readonly terms?: HostTerms;
 }
 
 /** Where mail of a queue goes next: a host and port spoken to by SMTP (RFC 5321) or LMTP (RFC 2033). */
@@ -54,7 +64,7 @@ export interface NextHop {
   readonly sources?: readonly string[] | undefined;
   /** Undefined: in clear, whatever is offered. */
   readonly tls?: NextHopTls | undefined;
-  /** Undefined: nobody. Never by MX: a password goes to hosts that the operator has named. */
+  /** Undefined: nobody. Never by MX, but for a fallback: a password goes to hosts that the operator named. */
   readonly auth?: NextHopAuth | undefined;
   /** Of the mail of this queue (router.ts); undefined: nothing was asked. */
   readonly tlsNeed?: TlsNeed;
@@ -139,6 +149,8 @@ export const ALIAS_CHANGED = 64;
 export const ALIAS_EXPANDED = 128;
 /** Beside ALIAS_CHANGED: ORCPT is the address of RCPT, and none that the client chose. */
 export const ALIAS_WRITTEN = 256;
+/** It is itself the list that led to it, which keeps a copy: a table leads it to all of them again. */
+export const ALIAS_KEEPS = 512;
 
 /** A forward-path with its DSN parameters, as received. */
 export interface Recipient {

@@ -209,4 +209,4 @@ export class Carrier implements DeliverySink {
   }
 }
 
-const EMPTY: DeliveryResult = { results: [], relay: 'next-hop', setupMs: 0, transmitMs: 0, dotUnanswered: false };
+const EMPTY: DeliveryResult = { results: [], relay: 'mx.hop.example[192.0.2.1]:25', setupMs: 0, transmitMs: 0, dotUnanswered: false };

@@ -1009,7 +1009,7 @@ describe('mail that waits for a next hop that is down', () => {
     world.until(() => letter.reports.size === 2, 200_000, 'its end is reported');
     assert.deepEqual(world.told.slice(2), ['expired 0@q1.example: connection refused', 'expired 1@q1.example: connection refused']);
     const { lastComposed } = world.gateway;
-    assert.deepEqual([lastComposed?.note.results, [...lastComposed?.texts.values() ?? []]], [
+    assert.deepEqual([lastComposed?.note.results, [...lastComposed?.texts.values() ?? []].map(({ text }) => text)], [
       [0, 1].map((recipient) => ({ recipient, code: 0, enhanced: '4.4.1' })), ['connection refused', 'connection refused'],
     ]);
   });
@@ -1033,7 +1033,7 @@ describe('mail that waits for a next hop that is down', () => {
     const letter = world.submit(['q1'], { notify: NOTIFY_DELAY });
     world.until(() => letter.reports.size === 1, 200_000, 'its delay is reported');
     const { lastComposed } = world.gateway;
-    assert.deepEqual([lastComposed?.note.results, [...lastComposed?.texts ?? []]], [[{ recipient: 0, code: 0, enhanced: '4.4.1' }], [[0, 'connection refused']]]);
+    assert.deepEqual([lastComposed?.note.results, [...lastComposed?.texts ?? []]], [[{ recipient: 0, code: 0, enhanced: '4.4.1' }], [[0, { text: 'connection refused', host: '' }]]]);
   });
 });
 

@@ -85,14 +85,14 @@ describe('a verbose next hop', () => {
     world.hops.words = ({ address }) => `${address} is busy`;
     world.submit(['q1'], { recipients: 3 });
     world.run(500);
-    const heard = (): (string | undefined)[] => {
+    const heard = (): readonly unknown[] => {
       const core = world.gateway.core ?? assert.fail('the gateway lives');
       const row = core.registry.byName('q1').at(-1)?.first ?? assert.fail('a message');
       assert.deepEqual(core.noteOf(row, 3).results.map(({ code, enhanced }) => `${String(code)} ${enhanced}`), ['451 4.3.0', '451 4.3.0', '451 4.3.0']);
       return [0, 1, 2].map((recipient) => core.textsOf(row).get(recipient));
     };
     const texts = heard();
-    assert.deepEqual(texts, [0, 1, 2].map((i) => `${String(i)}@q1.example is busy`));
+    assert.deepEqual(texts, [0, 1, 2].map((i) => ({ text: `${String(i)}@q1.example is busy`, host: 'mx.hop.example' })));
     world.hops.script = () => 'hang';
     world.gateway.kill();
     world.gateway.start();

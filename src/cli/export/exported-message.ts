@@ -13,8 +13,9 @@ import { decodeEnvelope } from '../../gateway/queue/envelope.js';
 import { RECIPIENT_STATE_NAMES, TO_TRY, decodeNote, freshNote } from '../../gateway/queue/note.js';
 import type { Note } from '../../gateway/queue/note.js';
 import {
-  ALIAS_SUCCESS, ALIAS_WRITTEN, ENVELOPE_8BIT, ENVELOPE_DOT_LINES, ENVELOPE_REQUIRETLS, ENVELOPE_UTF8_HEADER,
-  NOTIFY_BITS, NOTIFY_DELAY, NOTIFY_FAILURE, NOTIFY_NEVER, NOTIFY_SUCCESS, RET_FULL, RET_HEADERS,
+  ALIAS_KEEPS, ALIAS_SUCCESS, ALIAS_WRITTEN, ENVELOPE_8BIT, ENVELOPE_DOT_LINES, ENVELOPE_REQUIRETLS,
+  ENVELOPE_UTF8_HEADER, NOTIFY_BITS, NOTIFY_DELAY, NOTIFY_FAILURE, NOTIFY_NEVER, NOTIFY_SUCCESS, RET_FULL,
+  RET_HEADERS,
 } from '../../gateway/mail-types.js';
 import type { Envelope, Recipient } from '../../gateway/mail-types.js';
 import type { Packer } from '../../platform/ports.js';
@@ -38,7 +39,14 @@ export interface ExportedRecipient {
   readonly notify?: string;
   readonly orcpt?: string;
   /** Of what an alias led to, or stood for: what the sender wrote to, if that is known, and asked for. */
-  readonly alias?: { readonly address?: string; readonly notify?: string };
+  readonly alias?: ExportedAlias;
+}
+
+export interface ExportedAlias {
+  readonly address?: string;
+  readonly notify?: string;
+  /** The recipient is a list that keeps a copy: who sends there sends to all of it. */
+  readonly keeps?: true;
 }
 
 export interface ExportedMessage {
@@ -144,12 +152,13 @@ function notifyOf(bits: number): { readonly notify?: string } {
 }
 
 /** Success that we were to tell was asked for beside the rest, or alone: then the rest is NEVER. */
-function aliasOf(recipient: Recipient): NonNullable<ExportedRecipient['alias']> {
+function aliasOf(recipient: Recipient): ExportedAlias {
   const { address, notify, orcpt } = recipient;
   const asked = (notify & ALIAS_SUCCESS) === 0 ? notify : (notify & ~NOTIFY_NEVER) | NOTIFY_SUCCESS;
   const isKnown = (notify & ALIAS_WRITTEN) !== 0;
   const written = !isHidden(recipient) ? address : isKnown ? writtenTo(orcpt) : '';
-  return { ...(written === '' ? {} : { address: written }), ...notifyOf(asked) };
+  const keeps = (notify & ALIAS_KEEPS) === 0 ? {} : { keeps: true } as const;
+  return { ...(written === '' ? {} : { address: written }), ...notifyOf(asked), ...keeps };
 }
 
 /** Of an ORCPT that is ours. */

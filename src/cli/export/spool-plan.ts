@@ -6,7 +6,9 @@
  *   waiting                   yes      none        to nobody: stays, and is told
  *                                      original    to the address that the sender wrote to: once a message,
  *                                                  for all of its files; whoever takes it asks its own table
- *                                      members     to its address, which reports of others may then name
+ *                                      members     to its address, which reports of others may then name;
+ *                                                  to nobody where that is the list itself (`keeps`), whose
+ *                                                  members would get it again: stays, and is told
  *   failed, delivered;        any      any         to nobody: told as long as its file says so
  *   report owed
  *   else                                           to nobody: it had its outcome
@@ -32,6 +34,7 @@ export interface SpooledRecipient extends Partial<SpoolRecipient> {
 interface WrittenTo {
   readonly address?: string | undefined;
   readonly notify?: string | undefined;
+  readonly keeps?: true | undefined;
 }
 
 /** One RCPT, and whom of the file it is for. */
@@ -127,13 +130,18 @@ export class SpoolPlanner {
   }
 
   #isKnown({ alias }: SpooledRecipient): boolean {
-    return this.#choice === 'members' || (this.#choice === 'original' && alias?.address !== undefined);
+    if (this.#choice === 'members') return alias?.keeps !== true;
+    return this.#choice === 'original' && alias?.address !== undefined;
   }
 
   #aliasTrouble(unwanted: readonly SpooledRecipient[]): string[] {
     if (unwanted.length === 0) return [];
     const members = '--aliases members to what it led to, which reports may then name';
     const original = '--aliases original sends to the address that was written to';
+    if (this.#choice === 'members') {
+      return [`${named(unwanted)} is a list that keeps a copy, and leads to its members again: ${original}; `
+        + 'or deliver the copy by hand, and set the state to "ended"'];
+    }
     return [this.#choice === 'original'
       ? `${named(unwanted)} by an alias whose address is not known: ${members}`
       : `${named(unwanted)} by an alias: ${original}, ${members}`];

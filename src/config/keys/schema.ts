@@ -284,6 +284,19 @@ const SOURCES_MAX = 256;
 
 const patterns = () => z.array(v.pattern()).min(1).max(1_000).optional();
 
+/** TLS with a next hop, and who we are to it. */
+const hopTerms = {
+  /** When offered, or always, or only with whom we mean; else may, with smtps encrypt. */
+  tls: v.oneOf(['none', 'may', 'encrypt', 'verify']).optional(),
+  /** For verify: who signs its certificate, else whom Node trusts; which name that bears, else its host. */
+  ca_file: named('caFile', v.file().optional()),
+  server_name: named('serverName', v.hostname().optional()),
+  /** RFC 4954. The first line of the file is the password. */
+  auth: z.strictObject({
+    user: v.text('a user name of one line'), password_file: named('passwordFile', v.file()),
+  }).optional(),
+};
+
 const route = z.strictObject({
   domain: v.routeDomain().optional(),
   domains: z.array(v.routeDomain()).min(1).max(10_000).optional(),
@@ -301,15 +314,9 @@ const route = z.strictObject({
   fallback: v.nextHops().optional(),
   /** Addresses or names of `sources` that its mail leaves from; else any of them. */
   sources: z.array(v.sourceName()).min(1).max(SOURCES_MAX).optional(),
-  /** TLS with it: when offered, or always, or only with whom we mean; else may, with smtps encrypt. */
-  tls: v.oneOf(['none', 'may', 'encrypt', 'verify']).optional(),
-  /** For verify: who signs its certificate, else whom Node trusts; which name that bears, else its host. */
-  ca_file: named('caFile', v.file().optional()),
-  server_name: named('serverName', v.hostname().optional()),
-  /** Who we are to all its hosts (RFC 4954). The first line of the file is the password. */
-  auth: z.strictObject({
-    user: v.text('a user name of one line'), password_file: named('passwordFile', v.file()),
-  }).optional(),
+  ...hopTerms,
+  /** Hosts of via and fallback with terms of their own; what one leaves out is as the route says. */
+  hosts: z.array(z.strictObject({ host: v.nextHopHost(), ...hopTerms })).min(1).max(16).optional(),
   /** Each recipient gets a signed reverse-path of his own, so that what comes back says what it is about. */
   verp: z.strictObject({
     domain: v.domain(), prefix: v.returnPrefix().prefault('b'),

@@ -317,6 +317,18 @@ const SMTPS_PORT = 465;
 
 const NEXT_HOPS_MAX = 8;
 
+/** One host by name. */
+export function nextHopHost(): z.ZodType<NextHopValue> {
+  return expected((value) => {
+    const hop = typeof value === 'string' ? parseNextHop(value) : undefined;
+    return hop?.isByMx === false ? hop : undefined;
+  }, 'a next hop such as smtp://mail.example.com:25, as via or fallback has it', { shown: nextHopAsWritten });
+}
+
+export function isSameHop(one: NextHopValue, other: NextHopValue): boolean {
+  return nextHopAsWritten(one) === nextHopAsWritten(other);
+}
+
 /** One, or a list of them. */
 export function nextHops(): z.ZodType<readonly NextHopValue[]> {
   return expected((value) => {

@@ -1,6 +1,7 @@
 /** From what the queue knows of a report (queue/reports/report-writer.ts) to its bytes (dsn.ts). */
 import ipaddr from 'ipaddr.js';
 import { formatMessageId } from '../../base/text-id.js';
+import { NOTHING_SAID } from '../queue/entry-texts.js';
 import type { LastResult } from '../queue/note.js';
 import type { ReportInput, ReportKind } from '../queue/reports/report-writer.js';
 import type { NextHop, Recipient } from '../mail-types.js';
@@ -23,7 +24,7 @@ export function composeReport(hostName: string, input: ReportInput, nowWallMs: n
   // Right after the attempt that decided. For a delay or an expiry it is not known: that is not kept.
   const lastAttemptWallMs = kind !== 'delay' && nowWallMs < envelope.expiryWallMs ? nowWallMs : 0;
   const { nextHop, note } = input;
-  // Which of several hosts spoke is not kept.
+  // Which of several hosts spoke goes with what it said, and is lost with that.
   // Once for all recipients: ipaddr takes 40 µs to say that a name is no address.
   const isNamed = nextHop.isByMx !== true && nextHop.others === undefined && !ipaddr.isValid(nextHop.host);
   const remoteMta = isNamed ? nextHop.host : '';
@@ -46,7 +47,7 @@ export function composeReport(hostName: string, input: ReportInput, nowWallMs: n
 interface Common {
   /** By recipient. */
   readonly results: ReadonlyMap<number, LastResult>;
-  /** Name of whoever spoke; '' when it has none. */
+  /** Name of whoever spoke, where that is not kept; '' when it has none, or it may be one of several. */
   readonly remoteMta: string;
   readonly lastAttemptWallMs: number;
 }
@@ -63,9 +64,10 @@ function reported(
   }
   const last = results.get(index);
   const code = last?.code ?? 0;
+  const { text, host } = texts.get(index) ?? NOTHING_SAID;
   return [{
-    recipient, action, code, enhanced: last?.enhanced ?? UNKNOWN[kind], text: texts.get(index) ?? '',
-    remoteMta: code > 0 ? remoteMta : '', lastAttemptWallMs,
+    recipient, action, code, enhanced: last?.enhanced ?? UNKNOWN[kind], text,
+    remoteMta: code === 0 ? '' : host === '' ? remoteMta : host, lastAttemptWallMs,
   }];
 }
 

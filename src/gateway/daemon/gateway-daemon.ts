@@ -58,6 +58,7 @@ import { DkimSigner } from '../dkim/node/dkim-signer.js';
 import { Blocklists } from '../inbound/blocklists.js';
 import type { Renewal } from '../inbound/listener.js';
 import { reportWays } from '../inbound/recipients/report-ways.js';
+import { publishedKey } from '../dkim/node/public-record.js';
 import { Listeners } from './listeners.js';
 import { LocalNotes } from '../local/local-notes.js';
 import { LookupWatch } from './lookup-watch.js';
@@ -79,6 +80,7 @@ import { TlsTally } from '../outbound/tls-reports/tls-tally.js';
 import { NotFollowed } from './not-followed.js';
 import { explained } from '../explain/explanation.js';
 import type { ExplainOptions } from '../explain/explanation.js';
+import { SenderThread } from '../explain/sender-thread.js';
 import { outagesOf } from './outages.js';
 import { returnAddressesOf, rewritingOf } from '../returned/node/own-addresses.js';
 import { RetrySchedule } from '../outbound/pure/retry-schedule.js';
@@ -178,6 +180,7 @@ class Gateway implements RunningGateway {
   readonly #returned: ReturnedMail | undefined;
   readonly #dkimKeys: DkimKeys | undefined;
   readonly #signer: DkimSigner | undefined;
+  readonly #senderThread = new SenderThread();
   readonly #dns: DnsClient;
   /** Next hops by name, of deliveries and for `explain`. */
   readonly #lookups = new HostLookups(lookUpHost, this.#clock);
@@ -377,10 +380,11 @@ class Gateway implements RunningGateway {
           open: this.#connectionsOut(), max: this.#options.outbound.connectionsMax,
         }),
       }),
-      explain: (question) => explained(question, explainOptionsOf(this.#options), {
+      explain: (question) => explained(question, explainOptionsOf(this.#options, this.#dkimKeys), {
         clock: this.#clock, resolver: this.#dns, https: this.#https, recipients: this.#listeners.recipients,
         policies: this.#sts, judged: () => this.#dispatcher.judgedSources(),
         lookUpHost: (host, over) => this.#lookups.lookUp(host, over),
+        findSender: (asked, time) => this.#senderThread.find(asked, time),
       }),
       traces: this.#traces,
       walks: walksOf(this.#options.id, core, this.#clock, (queue, row) => this.#view.row(queue, row)),
@@ -791,12 +795,17 @@ function acceptanceOf({ delivery, memory }: GatewayOptions): AcceptanceOptions {
 }
 
 /** All listeners have the same domains; a rescue has none. */
-function explainOptionsOf(options: GatewayOptions): ExplainOptions {
+function explainOptionsOf(options: GatewayOptions, keys: DkimKeys | undefined): ExplainOptions {
   const { hostName, routes, smtp, delivery: { retry, lifetimeMs }, outbound, inbound } = options;
   const { mx, sources } = outbound;
   const { relayDomains = [], postmaster = '' } = inbound[0] ?? {};
   const listeners = inbound.map(({ host, port }) => addressText(host, port));
-  return { hostName, routes, smtp, retry, lifetimeMs, mx, sources, listeners, relayDomains, postmaster };
+  const dkim = {
+    domains: keys?.domains ?? [], of: (domain: string) => keys?.of(domain).map(publishedKey) ?? [],
+  };
+  return {
+    hostName, routes, smtp, retry, lifetimeMs, mx, sources, dkim, listeners, relayDomains, postmaster,
+  };
 }
 
 /** 0 where no mail is taken. */

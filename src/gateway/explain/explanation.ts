@@ -2,7 +2,8 @@
  * Where mail to an address, a domain or a queue would go by a configuration, and why: what an address of the
  * gateway's own stands for (own-address.ts), alias, route, queue, hosts with their addresses, TLS, what their
  * TLSA records say of it (explained-dane.ts), the domain's own policy (MTA-STS, explained-policy.ts), which
- * of our addresses it would leave from (`sources`), retries. Asks the table of recipients, the DNS and the
+ * of our addresses it would leave from (`sources`), what receivers find of the sender (explained-sender.ts),
+ * retries. Asks the table of recipients, the DNS and the
  * domain, all within one time (answer-time.ts), and no next hop: whether the hosts take mail is not tried.
  *
  *   name of a queue ─► its route      domain ─► where it leads      address ─► as RCPT would find it
@@ -10,13 +11,14 @@
  * A gateway that runs answers so by what is in force, the command line by a file.
  */
 import type {
-  ExplainAnswer, ExplainQuestion, ExplainedHost, ExplainedSource, ExplainedTo, ExplainedWay,
+  DnsFinding, ExplainAnswer, ExplainQuestion, ExplainedHost, ExplainedSource, ExplainedTo, ExplainedWay,
 } from '../../admin-api/explain.js';
 import type { Https } from '../../platform/https.js';
 import { toAscii } from '../../platform/node/idna.js';
 import type { Clock } from '../../platform/ports.js';
 import type { DnsAnswer, HostAddresses, Resolver } from '../../platform/resolver.js';
 import type { WhoMaySend } from '../daemon/gateway-options.js';
+import type { PublishedKeys } from '../dkim/node/public-record.js';
 import { parsePath } from '../../smtp/address.js';
 import { RelayPolicy } from '../inbound/policy/relay-policy.js';
 import { byDomain, destinationsOf } from '../inbound/recipients/destinations.js';
@@ -40,15 +42,18 @@ import type { RouteOptions } from '../queue/router.js';
 import type { MailOrigin, NextHop, OtherHost } from '../mail-types.js';
 import { AnswerTime } from './answer-time.js';
 import { UNSIGNED_MX, daneOf } from './explained-dane.js';
+import { senderQuestion } from './explained-sender.js';
 import { fallbackUnder, hostsUnder, policyOf } from './explained-policy.js';
 import type { AskedHost, ExplainedPolicy } from './explained-policy.js';
 import { NotExplained } from './not-explained.js';
 import { meantBy, rolesOf } from './own-address.js';
+import type { SenderQuestion } from './sender-findings.js';
 
 export interface ExplainOptions {
   readonly hostName: string;
   readonly routes: readonly RouteOptions[];
   readonly sources: readonly MailSource[];
+  readonly dkim: PublishedKeys;
   readonly mx: MxOptions;
   /** "address:port" of each. */
   readonly listeners: readonly string[];
@@ -70,6 +75,8 @@ export interface ExplainPorts {
   readonly policies: ExplainedPolicies | undefined;
   /** Likewise, sources of IPv6. */
   readonly judged: (() => readonly JudgedSource[]) | undefined;
+  /** Never rejects. */
+  readonly findSender: (question: SenderQuestion, time: AnswerTime) => Promise<readonly DnsFinding[]>;
 }
 
 interface WayPorts extends ExplainPorts {
@@ -104,18 +111,30 @@ export async function explained(
   const untilMs = ports.clock.nowMs() + WAYS_MS_MAX;
   const time = new AnswerTime(ANSWER_MS, ports.resolver);
   const ways: ExplainedWay[] = [];
+  let sender: readonly DnsFinding[] = [];
   try {
+    const asked = senderOf(question.from, routed, options, { ...ports, time });
     for (const one of routed.slice(0, WAYS_MAX)) {
       if (ways.length > 0 && ports.clock.nowMs() >= untilMs) break;
       ways.push(await wayOf(to, one, options, { ...ports, time }));
     }
+    sender = await asked;
   } finally {
     time.close();
   }
   return {
-    to, ways, left_out: routed.length - ways.length,
+    to, ways, left_out: routed.length - ways.length, sender,
     retries: { first_ms: firstMs, max_ms: maxMs, lifetime_ms: lifetimeMs },
   };
+}
+
+/** Nobody but the operator's own sees it where none is by MX. */
+function senderOf(
+  from: string, routed: readonly RoutedRecipient[], options: ExplainOptions,
+  { findSender, time }: WayPorts,
+): Promise<readonly DnsFinding[]> {
+  const byMx = routed.map(({ route }) => route).filter(({ nextHop }) => nextHop.isByMx === true);
+  return byMx.length === 0 ? Promise.resolve([]) : findSender(senderQuestion(from, byMx, options), time);
 }
 
 /** As reception would find it for a client that may send anywhere. */
@@ -320,11 +339,20 @@ function namedHosts(
   return Promise.all(hosts.map(async (named) => {
     const late = { addresses: [], why: `no answer on its address: ${time.whyLate}`, isFailed: true };
     const { addresses, why, isFailed } = await time.within(lookUpHost(named.host, time.over), late);
-    return { ...named, addresses, why, ...(isFailed ? { addresses_failed: true as const } : {}) };
+    const { host, port, preference } = named;
+    const terms = [why, ownTerms(named)].filter((text) => text !== '').join('; ');
+    const failed = isFailed ? { addresses_failed: true } as const : {};
+    return { host, port, preference, addresses, why: terms, ...failed };
   }));
 }
 
-function tlsText({ tls }: NextHop): string {
+/** Of a host that is not spoken to as the route says. */
+function ownTerms({ terms }: OtherHost): string {
+  if (terms === undefined) return '';
+  return `tls ${tlsText(terms)}${terms.auth === undefined ? '' : `, as ${terms.auth.user}`}`;
+}
+
+function tlsText({ tls }: Pick<NextHop, 'tls'>): string {
   if (tls === undefined) return 'none';
   return tls.isFirst ? `${tls.level}, before the greeting` : tls.level;
 }

@@ -113,7 +113,7 @@ export class MessageView {
     const results = new Map(note.results.map((result) => [result.recipient, result]));
     const recipients: T[] = [];
     envelope?.recipients.forEach(({ address }, index) => {
-      const reply = texts.get(index) ?? codesOf(results.get(index));
+      const reply = texts.get(index)?.text ?? codesOf(results.get(index));
       const one = made(note.states[index] ?? TO_TRY, address, reply);
       if (one !== undefined) recipients.push(one);
     });

@@ -27,6 +27,7 @@ import type { EndingReserve } from '../queue/reports/ending-reserve.js';
 import type { Entries } from '../queue/entries.js';
 import { ENTRY_BOOKKEEPING_BYTES } from '../queue/entries.js';
 import { EntryState } from '../queue/entry-table.js';
+import { NOTHING_SAID } from '../queue/entry-texts.js';
 import { encodeEnvelope } from '../queue/envelope.js';
 import type { MailQueue } from '../queue/mail-queue.js';
 import type { MemoryGauge } from '../queue/memory-gauge.js';
@@ -263,7 +264,7 @@ export class Rebinding {
     if (entries.hasNote(row)) {
       settlement.annotate(target, made, this.#noteFor(row, note, indexes));
       const { hold, replies } = settlement.textsOf(row);
-      const own = new Map(indexes.map((index, at) => [at, replies.get(index) ?? '']));
+      const own = new Map(indexes.map((index, at) => [at, replies.get(index) ?? NOTHING_SAID]));
       settlement.tell(target, made, { hold, replies: own });
     }
     return made;

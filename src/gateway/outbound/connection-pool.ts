@@ -44,7 +44,7 @@
  */
 import { isIP } from 'node:net';
 import { invariant } from '../../base/invariant.js';
-import type { Clock, EventLog, Random } from '../../platform/ports.js';
+import type { Clock, EventLog, PasswordFound, Random } from '../../platform/ports.js';
 import type { MailTransport } from '../../platform/transport.js';
 import { termsText } from '../queue/next-hop.js';
 import type {
@@ -84,6 +84,11 @@ const UNSENT_MAX = 25;
  */
 const CONNECTING_MAX = 256;
 
+/** With a host for which nothing is said of TLS. */
+const ANY_TLS: NextHopTls = {
+  level: 'may', isFirst: false, terms: { serverName: '', mustVerify: false, caFile: undefined },
+};
+
 /** Domains for which one failed session counts. */
 const WATCHED_MAX = 100;
 
@@ -118,6 +123,7 @@ export interface Site {
   readonly key: string;
   readonly protocol: 'smtp' | 'lmtp';
   readonly hosts: readonly SiteHost[];
+  /** Of hosts without terms of their own. */
   readonly tls: NextHopTls | undefined;
   readonly auth: NextHopAuth | undefined;
   /** Addresses of ours that its mail may leave from; undefined: any. */
@@ -246,7 +252,7 @@ export class ConnectionPool implements PeerEvents, LaneHome {
     this.#site = site;
     this.hostNames = site.hosts.map(({ name }) => name);
     for (const host of site.hosts) {
-      if (site.auth !== undefined) host.isProven = false;
+      if (this.#authOf(host) !== undefined) host.isProven = false;
       host.isBound = host.isByMx && (site.dane !== undefined || site.isBySts);
     }
     this.#hasFallback = site.hosts.length > 1 && site.hosts.some(({ isByMx }) => !isByMx);
@@ -399,10 +405,16 @@ export class ConnectionPool implements PeerEvents, LaneHome {
 
   /** One that was refused is not tried for long; one that was mended meanwhile is at once. */
   #lookAtPassword(): void {
-    const { auth } = this.#site;
-    if (auth !== undefined && this.#hosts.isDenied) {
-      this.#hosts.notePassword(this.#ports.session.password(auth.passwordFile));
-    }
+    if (this.#hosts.isDenied) this.#hosts.notePasswords((host) => this.#passwordOf(host));
+  }
+
+  #authOf({ terms }: SiteHost): NextHopAuth | undefined {
+    return terms === undefined ? this.#site.auth : terms.auth;
+  }
+
+  #passwordOf(host: SiteHost): PasswordFound | undefined {
+    const auth = this.#authOf(host);
+    return auth === undefined ? undefined : this.#ports.session.password(auth.passwordFile);
   }
 
   /** Takes no more; what is in flight goes on. */
@@ -744,14 +756,15 @@ export class ConnectionPool implements PeerEvents, LaneHome {
 
   #connect(host: SiteHost): void {
     const { name, port, isByMx } = host;
-    const { protocol, auth, dane } = this.#site;
+    const { protocol, dane } = this.#site;
+    const auth = this.#authOf(host);
     const { heloName, timeouts, contentBytesPerSecondMin } = this.#options;
     const { clock, transport, sources } = this.#ports;
     const relay = relayName(name, port);
     const tls = this.#tlsOf(host);
     const options = { protocol, heloName, timeouts, contentBytesPerSecondMin, relay, ...tls, auth };
     const peer = new Peer(options, this.#ports.session, clock, this, host, this.#nowMs);
-    if (auth !== undefined) peer.password = this.#ports.session.password(auth.passwordFile);
+    peer.password = this.#passwordOf(host);
     this.#peers.add(peer);
     this.#ports.connections.onAskedFor(this.#isByMx);
     this.#connecting++;
@@ -806,13 +819,15 @@ export class ConnectionPool implements PeerEvents, LaneHome {
   }
 
   /** Of several hosts each shows a certificate of its own. */
-  #routeTls({ name, isByMx, isHere }: SiteHost): NextHopTls | undefined {
-    const { tls, isBySts } = this.#site;
+  #routeTls({ name, isByMx, isHere, terms: own }: SiteHost): NextHopTls | undefined {
+    const { isBySts } = this.#site;
+    const isRaised = !isByMx && !isHere && this.#hosts.isBound;
+    const said = own === undefined ? this.#site.tls : own.tls;
+    const tls = said ?? (isRaised ? ANY_TLS : undefined);
     if (tls === undefined) return undefined;
     if (isBySts && isByMx) return raisedBySts(tls, name);
     const terms = tls.terms.serverName !== '' ? tls.terms : { ...tls.terms, serverName: name };
-    const mustHave = !isByMx && !isHere && tls.level === 'may' && this.#hosts.isBound;
-    if (!mustHave) return { ...tls, terms };
+    if (!isRaised || tls.level !== 'may') return { ...tls, terms };
     const why = isBySts ? BY_STS : 'a host before it has TLSA records, or may have';
     return { ...tls, terms, level: 'encrypt', why };
   }

@@ -385,6 +385,6 @@ function limitsOf({ connectionsMax, mx }: DispatcherOptions): AccountLimits {
   return { connectionsMax, ofAddressMax: mx.connectionsPerAddressMax };
 }
 
-function siteHostOf({ host, port, preference }: OtherHost): SiteHost {
-  return new SiteHost(host, port, preference, false);
+function siteHostOf({ host, port, preference, terms }: OtherHost): SiteHost {
+  return new SiteHost(host, port, preference, false, false, terms);
 }

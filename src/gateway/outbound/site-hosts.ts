@@ -26,7 +26,7 @@
 import { isLoopback } from '../../platform/node/own-host.js';
 import type { PasswordFound, Random } from '../../platform/ports.js';
 import { FAILED } from '../mail-types.js';
-import type { RecipientResult } from '../mail-types.js';
+import type { HostTerms, RecipientResult } from '../mail-types.js';
 import { isPasswordRefused, isTlsTrouble } from './pure/classify.js';
 
 /** So long after there was no room for a connection to a host it is looked for again. */
@@ -48,6 +48,8 @@ export class SiteHost {
   readonly isUnnamed: boolean;
   /** A host of the route on this machine: nobody stands between. */
   readonly isHere: boolean;
+  /** Of its own; undefined: those of its site. */
+  readonly terms: HostTerms | undefined;
   /** TLSA records of it, or the policy of its domains, ask for TLS with it; in doubt they do. */
   isBound = false;
   /** It had not the TLS that they ask for, when it failed last. */
@@ -83,12 +85,15 @@ export class SiteHost {
   /** That its TLS is not as the DNS or a policy says, or that nobody could learn how, is told once. */
   isTlsTold = false;
 
-  constructor(name: string, port: number, preference: number, isByMx: boolean, isUnnamed = false) {
+  constructor(
+    name: string, port: number, preference: number, isByMx: boolean, isUnnamed = false, terms?: HostTerms,
+  ) {
     this.name = name;
     this.port = port;
     this.preference = preference;
     this.isByMx = isByMx;
     this.isUnnamed = isUnnamed;
+    this.terms = terms;
     this.isHere = !isByMx && isLoopback(name);
   }
 }
@@ -193,10 +198,10 @@ export class SiteHosts {
     for (const host of this.#hosts) host.notBeforeMs = 0;
   }
 
-  /** The password that we have now: a host that refused another one may be tried. */
-  notePassword(password: PasswordFound): void {
+  /** A host that refused another password than we have for it now may be tried. */
+  notePasswords(now: (host: SiteHost) => PasswordFound | undefined): void {
     for (const host of this.#hosts) {
-      if (host.deniedWith === undefined || host.deniedWith === password) continue;
+      if (host.deniedWith === undefined || host.deniedWith === now(host)) continue;
       host.deniedWith = undefined;
       host.denials = 0;
       host.notBeforeMs = 0;

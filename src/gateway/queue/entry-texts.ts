@@ -4,8 +4,9 @@
  * (base/text-pool.ts), told to the stores best effort (TEXTS), it may be cut, forgotten, or missing after a
  * takeover. The codes, and that an operator holds it, are in the note.
  *
- * A MessagePack array: since when it is held (0: no words of a hold follow), who holds it, why; a text, then
- * the recipients of whom it was said, then the next text …; equal texts stand once.
+ * A MessagePack array: since when it is held (0: no words of a hold follow), who holds it, why; a text, the
+ * host that said it, alone in an array, if it has a name, then the recipients of whom it was said, then the
+ * next text …; equal ones stand once. Releases before know no hosts, and pass them over.
  */
 import { cutText } from '../../base/cut-text.js';
 import { utf8Octets } from '../../base/utf8.js';
@@ -17,6 +18,8 @@ import { TEXT_BYTES_MAX } from '../../protocol/text-rows.js';
  * Of one text, in UTF-8. The longest reply line has 512 (RFC 5321 4.5.3.1.5); what matters stands in front.
  */
 const REPLY_BYTES_MAX = 200;
+/** A longer name is not kept. */
+const HOST_BYTES_MAX = 96;
 /** Of a hold: together half of what an entry has. The log has all of it. */
 const HOLD_WHO_BYTES_MAX = 64;
 const HOLD_REASON_BYTES_MAX = 192;
@@ -28,7 +31,13 @@ const RECIPIENT_BYTES_MAX = 3;
 const HOLD_ELEMENTS = 3;
 
 /** By recipient. */
-export type ReplyTexts = ReadonlyMap<number, string>;
+export type ReplyTexts = ReadonlyMap<number, ReplyText>;
+
+export interface ReplyText {
+  readonly text: string;
+  /** Name of the next hop that said it; '' of one without a name, and of words of our own. */
+  readonly host: string;
+}
 
 /** Whose hold it is and why. */
 export interface HoldWords {
@@ -37,6 +46,8 @@ export interface HoldWords {
   readonly who: string;
   readonly reason: string;
 }
+
+export const NOTHING_SAID: ReplyText = { text: '', host: '' };
 
 export interface EntryTexts {
   readonly hold: HoldWords | undefined;
@@ -52,22 +63,26 @@ export const NO_TEXTS: EntryTexts = { hold: undefined, replies: new Map() };
 export function encodeEntryTexts(packer: Packer, { hold, replies }: EntryTexts): Uint8Array {
   const who = cutText(hold?.who ?? '', HOLD_WHO_BYTES_MAX);
   const reason = cutText(hold?.reason ?? '', HOLD_REASON_BYTES_MAX);
-  const recipientsOf = new Map<string, number[]>();
+  const known = new Map<string, { readonly said: ReplyText; readonly recipients: number[] }>();
   let bytes = ARRAY_BYTES + TIME_BYTES + 2 * MARK_BYTES + utf8Octets(who) + utf8Octets(reason);
-  for (const [recipient, text] of replies) {
+  for (const [recipient, { text, host }] of replies) {
     if (text === '') continue;
     const cut = cutText(text, REPLY_BYTES_MAX);
-    const known = recipientsOf.get(cut);
-    const cost = RECIPIENT_BYTES_MAX + (known === undefined ? MARK_BYTES + utf8Octets(cut) : 0);
+    const said = { text: cut, host: utf8Octets(host) > HOST_BYTES_MAX ? '' : host };
+    const key = `${said.host} ${cut}`;
+    const equal = known.get(key);
+    const hostBytes = said.host === '' ? 0 : 1 + MARK_BYTES + utf8Octets(said.host);
+    const cost = RECIPIENT_BYTES_MAX + (equal === undefined ? MARK_BYTES + utf8Octets(cut) + hostBytes : 0);
     if (bytes + cost > TEXT_BYTES_MAX) continue;
     bytes += cost;
-    if (known === undefined) recipientsOf.set(cut, [recipient]);
-    else known.push(recipient);
+    if (equal === undefined) known.set(key, { said, recipients: [recipient] });
+    else equal.recipients.push(recipient);
   }
-  if (recipientsOf.size === 0 && hold === undefined) return new Uint8Array(0);
-  const flat: (string | number)[] = [hold?.sinceWallMs ?? 0, who, reason];
-  for (const [text, recipients] of recipientsOf) {
+  if (known.size === 0 && hold === undefined) return new Uint8Array(0);
+  const flat: (string | number | readonly [string])[] = [hold?.sinceWallMs ?? 0, who, reason];
+  for (const { said: { text, host }, recipients } of known.values()) {
     flat.push(text);
+    if (host !== '') flat.push([host]);
     for (const recipient of recipients) flat.push(recipient);
   }
   return packer.pack(flat);
@@ -81,11 +96,16 @@ export function decodeEntryTexts(packer: Packer, bytes: Uint8Array): EntryTexts 
   const isHold =
     typeof sinceWallMs === 'number' && sinceWallMs > 0
     && typeof who === 'string' && typeof reason === 'string';
-  const replies = new Map<number, string>();
-  let text = '';
+  const replies = new Map<number, ReplyText>();
+  let said = NOTHING_SAID;
   for (const value of values.slice(HOLD_ELEMENTS)) {
-    if (typeof value === 'string') text = value;
-    else if (typeof value === 'number') replies.set(value, text);
+    if (typeof value === 'string') said = { text: value, host: '' };
+    else if (Array.isArray(value)) said = { ...said, host: hostOf(value) };
+    else if (typeof value === 'number') replies.set(value, said);
   }
   return { hold: isHold ? { sinceWallMs, who, reason } : undefined, replies };
+}
+
+function hostOf([host]: readonly unknown[]): string {
+  return typeof host === 'string' ? host : '';
 }

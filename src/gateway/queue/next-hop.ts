@@ -1,5 +1,5 @@
 /** A next hop as text: as people write it, and with all that two must share to be one. Pure. */
-import type { NextHop, NextHopAuth, NextHopTls, TlsNeed } from '../mail-types.js';
+import type { HostTerms, NextHop, NextHopAuth, NextHopTls, TlsNeed } from '../mail-types.js';
 
 /** Behind every host of an MX record. */
 export const FALLBACK_PREFERENCE = 65_536;
@@ -49,9 +49,14 @@ export function nextHopKey(hop: NextHop): string {
 /** All but where it leads first. One begun unjudged serves no `verify`, one of a user no other, nor one
  * from another address. */
 export function termsKey({ tls, auth, others = [], tlsNeed, sources }: NextHop): string {
-  const more = others.map(({ host, port, preference }) => [' or', host, port, preference].join(' '));
+  const more = others.map(({ host, port, preference, terms }) =>
+    [' or', host, port, preference].join(' ') + (terms === undefined ? '' : ` own${hostKey(terms)}`));
   const from = sources === undefined ? '' : ` from ${sources.join()}`;
-  return tlsKey(tls) + authKey(auth) + from + more.join('') + (tlsNeed === undefined ? '' : ` ${tlsNeed}`);
+  return hostKey({ tls, auth }) + from + more.join('') + (tlsNeed === undefined ? '' : ` ${tlsNeed}`);
+}
+
+function hostKey({ tls, auth }: HostTerms): string {
+  return tlsKey(tls) + authKey(auth);
 }
 
 function tlsKey(tls: NextHopTls | undefined): string {

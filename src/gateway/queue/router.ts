@@ -375,14 +375,22 @@ function nextHopOf({ name, nextHop }: RouteOptions, queueName: string): NextHop 
   if (queueName.endsWith(NEED_MARKS.optional)) return { ...hop, tlsNeed: 'optional' };
   // Into mailboxes is no relaying (RFC 8689 4.4): not in clear, but on this machine.
   const isDelivery = hop.protocol === 'lmtp';
-  // The pool takes one `tls` for all hosts: a single one elsewhere has all judged.
+  // A single one elsewhere has all judged.
   const isHere = [hop, ...(hop.others ?? [])].every(({ host }) => LOOPBACK.test(host));
   if (isDelivery && isHere) return { ...hop, tlsNeed: 'required' };
-  return { ...hop, tlsNeed: 'required', tls: requiredTls(hop, !isDelivery) };
+  const { isByMx, host, others = [] } = hop;
+  const serverName = isByMx === true || others.length > 0 ? '' : host;
+  const raised = others.map((other) => (other.terms === undefined ? other
+    : { ...other, terms: { ...other.terms, tls: requiredTls(other.terms.tls, '', !isDelivery) } }));
+  return {
+    ...hop, tlsNeed: 'required', tls: requiredTls(hop.tls, serverName, !isDelivery),
+    ...(others.length === 0 ? {} : { others: raised }),
+  };
 }
 
-function requiredTls({ tls, host, isByMx, others = [] }: NextHop, isRequired: boolean): NextHopTls {
-  const serverName = isByMx === true || others.length > 0 ? '' : host;
+function requiredTls(
+  tls: NextHopTls | undefined, serverName: string, isRequired: boolean,
+): NextHopTls {
   const { isFirst, terms } = tls ?? { isFirst: false, terms: { serverName, caFile: undefined } };
   const why = 'so asks its sender (REQUIRETLS)';
   return { level: 'verify', isFirst, isRequired, why, terms: { ...terms, mustVerify: true } };

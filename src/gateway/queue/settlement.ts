@@ -28,7 +28,7 @@ import type { LastResult, Note } from './note.js';
 import {
   DONE, ENDED, decodeNote, encodeNote, failedState, freshNote, noteRoom, OWED_FAILURE, OWED_SUCCESS, TO_TRY,
 } from './note.js';
-import type { EntryTexts } from './entry-texts.js';
+import type { EntryTexts, ReplyText, ReplyTexts } from './entry-texts.js';
 import { NO_TEXTS, encodeEntryTexts, decodeEntryTexts } from './entry-texts.js';
 import type {
   Delivery, DeliveryResult, Envelope, Outage, Recipient, RecipientResult,
@@ -205,7 +205,7 @@ export class Settlement {
 
   /** Those of `meant` who are still to be tried have failed by the word of an operator. */
   #returned(
-    queue: MailQueue, row: number, envelope: Envelope, before: Note, replies: Map<number, string>,
+    queue: MailQueue, row: number, envelope: Envelope, before: Note, replies: Map<number, ReplyText>,
     meant: readonly number[],
   ): Note {
     const states = before.states.slice();
@@ -219,7 +219,7 @@ export class Settlement {
         'bounced', queue, envelope, index, RETURNED, bodyBytes, '', before.attempts, 0, 0,
         envelope.reversePath, '', undefined, '',
       );
-      replies.set(index, text);
+      replies.set(index, { text, host: '' });
       this.#fail(queue, envelope, { recipient: index, code, enhanced }, text, states, results);
     }
     return { ...before, states, results: [...results.values()] };
@@ -363,7 +363,7 @@ export class Settlement {
       const said = result.results[i];
       if (said === undefined) continue;
       const last: LastResult = { recipient: index, code: said.code, enhanced: said.enhanced };
-      replies.set(index, said.text);
+      replies.set(index, { text: said.text, host: said.code > 0 ? hostOf(result, i) : '' });
       this.#log(queue, delivery, i, result, attempts);
       if (said.status === DELIVERED) {
         const owes = owesSuccess(envelope.recipients[index], result) && envelope.reversePath !== '';
@@ -409,7 +409,7 @@ export class Settlement {
    * `isHead`: of a strict queue it is the one that holds it while others of its recipients are to be tried.
    */
   #conclude(
-    queue: MailQueue, row: number, envelope: Envelope, outcome: Note, replies: Map<number, string>,
+    queue: MailQueue, row: number, envelope: Envelope, outcome: Note, replies: Map<number, ReplyText>,
     goesOn = false, isHead = true,
   ): void {
     const note = this.isOver(row) ? this.#expired(queue, row, envelope, outcome, replies) : outcome;
@@ -446,12 +446,12 @@ export class Settlement {
   }
 
   /** What was said of its recipients, as far as it is still known: to be changed. */
-  #repliesOf(row: number): Map<number, string> {
+  #repliesOf(row: number): Map<number, ReplyText> {
     return new Map(this.textsOf(row).replies);
   }
 
   /** What was said goes along; whatever it waits for, it waits for still. */
-  #noteMore(queue: MailQueue, row: number, note: Note, replies: ReadonlyMap<number, string>): number {
+  #noteMore(queue: MailQueue, row: number, note: Note, replies: ReplyTexts): number {
     const number = this.annotate(queue, row, note);
     this.tell(queue, row, { ...this.textsOf(row), replies });
     return number;
@@ -459,7 +459,7 @@ export class Settlement {
 
   /** The time of the entry is up: whoever is still to be tried has failed, or of those who are `meant`. */
   #expired(
-    queue: MailQueue, row: number, envelope: Envelope, note: Note, replies: Map<number, string>,
+    queue: MailQueue, row: number, envelope: Envelope, note: Note, replies: Map<number, ReplyText>,
     meant?: readonly number[],
   ): Note {
     const { entries, events } = this.#ports;
@@ -472,7 +472,7 @@ export class Settlement {
     for (let index = 0; index < states.length; index++) {
       if (states[index] !== TO_TRY || meant?.includes(index) === false) continue;
       const last = results.get(index);
-      const said = last === undefined ? outage?.text ?? '' : (replies.get(index) ?? codesOf(last));
+      const said = last === undefined ? outage?.text ?? '' : (replies.get(index)?.text ?? codesOf(last));
       const { reversePath } = envelope;
       const { attempts } = note;
       events.outcome(
@@ -480,9 +480,9 @@ export class Settlement {
         undefined, '',
       );
       const { code, enhanced, text } = outage ?? EXPIRED;
-      if (last === undefined) replies.set(index, text);
+      if (last === undefined) replies.set(index, { text, host: '' });
       const failed = last ?? { recipient: index, code, enhanced };
-      this.#fail(queue, envelope, failed, replies.get(index) ?? '', states, results);
+      this.#fail(queue, envelope, failed, replies.get(index)?.text ?? '', states, results);
     }
     return { ...note, states, results: [...results.values()] };
   }
@@ -571,6 +571,12 @@ function reasonOfNoReport({ reversePath, recipients }: Envelope, index: number):
 
 function owesReport(states: Uint8Array): boolean {
   return states.includes(OWED_FAILURE) || states.includes(OWED_SUCCESS);
+}
+
+/** Who said it, of "host[address]:port"; '' of one without a full name: an address is told to nobody. */
+function hostOf({ own, relay }: DeliveryResult, at: number): string {
+  const [, host = ''] = /^([^[:]*\.[a-z][^[:.]*)[[:]/i.exec(own?.[at]?.relay ?? relay) ?? [];
+  return host;
 }
 
 /** Where the words are lost. */

@@ -51,6 +51,21 @@ test('next hops whose port does not go with their kind, or that have no name to 
   assert.deepEqual(notesOfGateway("via: 'smtps://a.example:587'"), [`${at}smtps://a.example:587: servers begin in clear at that port, so that TLS first fails ('wrong version number'): say smtp:// with tls: encrypt or verify, or port 465`]);
 });
 
+test('a next hop that has our own name is warned of: its mail may go in a circle', () => {
+  const more = '  hostname: MX1.ours.example\n  sources: [{address: 127.0.0.1, name: out.ours.example}]\n';
+  const note = (place: string): string => `f.yaml:8: gateway.routes[0]: warning: ${place} is a name of this gateway: if that leads to a gateway of this group, also by a balancer, its mail goes in a circle, and bounces`;
+  assert.deepEqual(notesOfGateway("via: 'smtp://mx1.ours.example:26'", more), [note('mx1.ours.example:26')]);
+  assert.deepEqual(notesOfGateway("via: mx, fallback: ['smtp://a.example:26', 'smtp://out.ours.example:25']", more), [note('out.ours.example:25')]);
+  for (const other of ["via: 'lmtp://mx1.ours.example:24'", "via: 'smtp://mx2.ours.example:25'", "via: 'smtp://localhost:26'"]) assert.deepEqual(notesOfGateway(other, more), []);
+});
+
+test('each host of a route is looked at by its own TLS', () => {
+  const hosts = "via: ['smtp://a.example:25', 'smtps://b.example:25', 'smtp://192.0.2.1:25'], hosts: [{host: 'smtps://b.example:25', tls: encrypt}, {host: 'smtp://192.0.2.1:25', tls: verify}]";
+  assert.deepEqual(notesOfGateway(hosts).map((note) => note.slice(0, 61)), [
+    "f.yaml:8: gateway.routes[0]: warning: smtps://b.example:25: s", "f.yaml:8: gateway.routes[0]: warning: tls: verify takes of '1",
+  ]);
+});
+
 test('a name of certificates that looks like a pattern is warned of', () => {
   const smtp = (name: string): string => `  smtp: {tls: {cert: a, key: b, client_ca: c}, relay_certificates: ['${name}']}\n`;
   assert.deepEqual(notesOfGateway('via: mx', smtp('mta.example')), []);

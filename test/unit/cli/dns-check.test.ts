@@ -77,7 +77,7 @@ describe('config check --dns', () => {
     const zone = { ...GOOD, 'TXT s1._domainkey.news.ours.example': [publicRecord(publicKey)], 'TXT news.ours.example': ['v=spf1 a:gw.test -all'] };
     const [code, ...said] = await check(t, zone, [], { dkim });
     assert.equal(code, 0, said.join('\n'));
-    assert.ok(said.includes('# dns: _dmarc.ours.example has one DMARC record, which news.ours.example is under'), said.join('\n'));
+    assert.ok(said.includes('# dns: _dmarc.ours.example has one DMARC record (reject), which news.ours.example is under'), said.join('\n'));
     const [none, ...missing] = await check(t, { ...zone, 'TXT _dmarc.ours.example': [] }, [], { dkim });
     assert.equal(none, 1);
     assert.ok(missing.includes('! twinpost: dns: _dmarc.news.ours.example has no DMARC record'), missing.join('\n'));
@@ -102,7 +102,7 @@ describe('config check --dns', () => {
       assert.equal(seen, code, said.join('\n'));
       const none = `_dmarc.${domain} has no DMARC record`;
       assert.ok(said.includes({
-        good: `# dns: _dmarc.${at} has one DMARC record, which ${domain} is under`,
+        good: `# dns: _dmarc.${at} has one DMARC record (reject), which ${domain} is under`,
         advice: `! twinpost: dns: advice: ${none}, and that of _dmarc.${at} is found by the tree walk of RFC 9989 alone: many go by the list of public suffixes (RFC 7489), and find none`,
         bad: `! twinpost: dns: ${none}`,
       }[text]), said.join('\n'));
@@ -113,7 +113,7 @@ describe('config check --dns', () => {
     assert.deepEqual(await check(t, GOOD), [
       0,
       '# dns: 192.0.2.7 leads back to gw.test (PTR)', '# dns: gw.test has one SPF record', `# dns: ${KEY} has the key that signs (DKIM)`,
-      '# dns: ours.example has one SPF record', '# dns: _dmarc.ours.example has one DMARC record', '# dns: the resolver looks at DNSSEC: DANE is used',
+      '# dns: ours.example has one SPF record', '# dns: _dmarc.ours.example has one DMARC record (reject)', '# dns: the resolver looks at DNSSEC: DANE is used',
     ]);
   });
 
@@ -147,7 +147,7 @@ describe('config check --dns', () => {
     assert.deepEqual(await check(t, zone, [], { routes }), [
       0, '! twinpost: dns: advice: gw.test (said in EHLO) has no address', '! twinpost: dns: advice: gw.test has no SPF record',
       `# dns: ${KEY} has the key that signs (DKIM)`, '! twinpost: dns: advice: ours.example has 2 SPF records: none of them counts',
-      '# dns: _dmarc.ours.example has one DMARC record', '# dns: next hop localhost has an address',
+      '# dns: _dmarc.ours.example has one DMARC record (reject)', '# dns: next hop localhost has an address',
     ]);
     const [only] = await check(t, { ...GOOD, 'PTR 7.2.0.192.in-addr.arpa': ['other.test'] }, [], { routes });
     assert.equal(only, 0);

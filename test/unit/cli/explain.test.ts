@@ -1,5 +1,6 @@
 /** `twinpost explain`: a file, a table of recipients and a scripted name server in, lines and an exit code out. */
 import assert from 'node:assert/strict';
+import { generateKeyPairSync } from 'node:crypto';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -10,6 +11,7 @@ import { pointerName } from '../../../src/base/reversed-address.js';
 import { buildTable } from '../../../src/cli/table/build.js';
 import { runCli } from '../../../src/cli/main.js';
 import { formatMessageId } from '../../../src/base/text-id.js';
+import { publicRecord } from '../../../src/gateway/dkim/node/public-record.js';
 import { returnAddressesOf, rewritingOf } from '../../../src/gateway/returned/node/own-addresses.js';
 import type { RouteOptions } from '../../../src/gateway/queue/router.js';
 import { HttpsClient } from '../../../src/platform/node/https-client.js';
@@ -17,6 +19,12 @@ import { makeCertificates } from '../../process/tls-hop.js';
 import { PolicyServer, policyText } from '../gateway/outbound/sts/policy-server.js';
 import { NameServer } from '../platform/node/dns/name-server.js';
 import { contextFor } from './played-context.js';
+
+const { privateKey, publicKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
+
+function texts(name: string, ...records: readonly string[]): readonly Answer[] {
+  return records.map((record) => ({ type: 'TXT', name, data: record.match(/.{1,255}/g) ?? [] }));
+}
 
 const ZONE: Readonly<Record<string, readonly Answer[]>> = {
   'MX there.example': [
@@ -42,6 +50,10 @@ const ZONE: Readonly<Record<string, readonly Answer[]>> = {
   'MX hosted.there.example': [{ type: 'MX', name: 'hosted.there.example', data: { preference: 1, exchange: 'six.there.example' } }],
   'MX silent.example': [{ type: 'MX', name: 'silent.example', data: { preference: 0, exchange: 'mx.late.example' } }],
   'MX untold.late.example': [{ type: 'MX', name: 'untold.late.example', data: { preference: 0, exchange: 'a.there.example' } }],
+  'TXT s1._domainkey.sent.example': texts('s1._domainkey.sent.example', publicRecord(publicKey)),
+  'TXT sent.example': texts('sent.example', 'v=spf1 a:two.test -all'),
+  'TXT _dmarc.sent.example': texts('_dmarc.sent.example', 'v=DMARC1; p=quarantine; sp=none'),
+  'TXT bare.example': texts('bare.example', 'v=spf1 -all'),
   'A c.inside.example': [{ type: 'A', name: 'c.inside.example', data: '127.0.0.1' }],
 };
 
@@ -52,10 +64,10 @@ const SOURCES = [{ address: '127.0.0.2', name: 'two.test' }, { address: '::1', n
 const SECRET = 'one line, and sixteen characters';
 const CLOCK = { nowMs: () => 0, wallMs: () => Date.now() - 3 * 86_400_000 };
 
-interface Explained { readonly recipient: string; readonly https?: HttpsClient; readonly sources?: typeof SOURCES; readonly route?: readonly string[]; readonly feedback?: object }
+interface Explained { readonly recipient: string; readonly https?: HttpsClient; readonly sources?: typeof SOURCES; readonly route?: readonly string[]; readonly feedback?: object; readonly dkim?: readonly string[] }
 
 async function explain(t: TestContext, to: string | Explained, ...more: readonly string[]): Promise<{ readonly code: number; readonly out: readonly string[]; readonly errors: readonly string[] }> {
-  const { recipient, https, sources = [], route, feedback }: Explained = typeof to === 'string' ? { recipient: to } : to;
+  const { recipient, https, sources = [], route, feedback, dkim = [] }: Explained = typeof to === 'string' ? { recipient: to } : to;
   const args = [recipient, ...more];
   const names = await NameServer.start(t, (question) => {
     const answers = ZONE[question];
@@ -66,12 +78,14 @@ async function explain(t: TestContext, to: string | Explained, ...more: readonly
   t.after(() => { rmSync(folder, { recursive: true }); });
   writeFileSync(join(folder, 'recipients'), 'anna@ours.example route=box\nlist@ours.example to=anna@ours.example,x@there.example\n');
   writeFileSync(join(folder, 'own.secret'), `${SECRET}\n`, { mode: 0o600 });
+  writeFileSync(join(folder, 'key.pem'), privateKey.export({ type: 'pkcs8', format: 'pem' }), { mode: 0o600 });
   buildTable(join(folder, 'recipients'), join(folder, 'recipients.table'), () => undefined);
   const file = join(folder, 'gateway.yaml');
   writeFileSync(file, JSON.stringify({
     gateway: {
       id: 'gw-1', host: 'box-1', secret: 'sixteen-characters-and-more', state_dir: folder, hostname: 'gw.test',
       sources,
+      dkim: dkim.map((domain) => ({ domain, selector: 's1', key_file: 'key.pem' })),
       // Nobody's: what limits mail now is told where a gateway runs (test/process/explain-limits.test.ts).
       admin: { listen: '127.0.0.1:1' },
       dns: { resolvers: [`127.0.0.1:${String(names.port)}`] },
@@ -244,6 +258,33 @@ describe('explain', () => {
     // The system knows it by both families: the other is left out (pure/source-choice.ts).
     const onlySix = await explain(t, { recipient: 'both', sources: SOURCES.slice(1, 2) });
     assert.deepEqual(onlySix.out.filter((line) => /^(host|source)/.test(line)), ['host      0 dual.hosts:25  ::1', 'source    ::1  six.test in EHLO, confirmed by the DNS']);
+  });
+
+  test('says of those who send by MX what receivers find: the DKIM key, SPF from each source, DMARC', async (t) => {
+    const senders = async (recipient: string, ...more: readonly string[]): Promise<readonly string[]> => {
+      const { out } = await explain(t, { recipient, sources: SOURCES.slice(0, 2), dkim: ['sent.example', 'silent.late.example'] }, ...more);
+      return out.filter((line) => line.startsWith('sender ') || line.startsWith('{"sender"'));
+    };
+    const good = [
+      'sender    s1._domainkey.sent.example has the key that signs (DKIM)', 'sender    sent.example has one SPF record',
+      'sender    mail of sent.example by 127.0.0.2: SPF says pass', 'sender    WRONG: mail of sent.example by ::1: SPF says fail',
+      'sender    _dmarc.sent.example has one DMARC record (quarantine)',
+    ];
+    assert.deepEqual(await senders('x@dual.example', '--from', 'a@Sent.example'), good);
+    const all = await senders('x@dual.example');
+    assert.deepEqual(all.slice(0, good.length), good);
+    assert.match(all.at(-1) ?? '', /^sender {4}no answer on TXT of _dmarc\.silent\.late\.example: /);
+    const bare = [
+      'sender    advice: dkim has no key for bare.example: its mail gets no signature here', 'sender    bare.example has one SPF record',
+      ...['127.0.0.2', '::1'].map((address) => `sender    WRONG: mail of bare.example by ${address}: SPF says fail`),
+      'sender    WRONG: _dmarc.bare.example has no DMARC record',
+    ];
+    assert.deepEqual(await senders('x@dual.example', '--from', 'a@bare.example'), bare);
+    const [json = ''] = await senders('x@dual.example', '--from', 'a@sent.example', '--json');
+    const { sender } = JSON.parse(json) as { readonly sender: readonly { readonly verdict: string; readonly text: string }[] };
+    assert.deepEqual(sender.map(({ verdict }) => verdict), ['good', 'good', 'good', 'bad', 'good']);
+    // Nobody outside sees it.
+    assert.deepEqual(await senders('anna@ours.example', '--from', 'a@sent.example'), []);
   });
 
   test('leads a domain as its mail goes, and a queue by its name', async (t) => {

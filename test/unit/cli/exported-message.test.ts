@@ -6,7 +6,7 @@ import { encodeEnvelope } from '../../../src/gateway/queue/envelope.js';
 import type { Note } from '../../../src/gateway/queue/note.js';
 import { encodeNote, freshNote } from '../../../src/gateway/queue/note.js';
 import type { Recipient } from '../../../src/gateway/mail-types.js';
-import { ALIAS_CHANGED, ALIAS_EXPANDED, ALIAS_SUCCESS, ALIAS_WRITTEN, NOTIFY_FAILURE, NOTIFY_NEVER } from '../../../src/gateway/mail-types.js';
+import { ALIAS_CHANGED, ALIAS_EXPANDED, ALIAS_KEEPS, ALIAS_SUCCESS, ALIAS_WRITTEN, NOTIFY_FAILURE, NOTIFY_NEVER } from '../../../src/gateway/mail-types.js';
 import { MessagePacker } from '../../../src/platform/node/packer.js';
 
 const ARRIVAL_MS = 1_000_000_000_000;
@@ -41,5 +41,8 @@ describe('an exported message', () => {
     assert.deepEqual(aliasOf(ALIAS_SUCCESS | NOTIFY_FAILURE, '', 'team@ours.example'), { address: 'team@ours.example', notify: 'SUCCESS,FAILURE' });
     assert.deepEqual(aliasOf(ALIAS_CHANGED | NOTIFY_FAILURE, 'rfc822;victim@stranger.example'), { notify: 'FAILURE' });
     assert.equal(aliasOf(NOTIFY_FAILURE, team), undefined);
+    // The list itself, which keeps a copy; and a list of a list.
+    assert.deepEqual(aliasOf(ALIAS_KEEPS, '', 'team@ours.example'), { address: 'team@ours.example', keeps: true });
+    assert.deepEqual(aliasOf(ours | ALIAS_KEEPS, team, 'part@ours.example'), { address: 'te+am@ours.example', keeps: true });
   });
 });

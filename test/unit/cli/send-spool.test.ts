@@ -185,6 +185,20 @@ describe('mail of a spool that an alias led on', () => {
     assert.deepEqual(rcptsOf(world), ['<yes@d>', `<x@hidden>${orcpt}`, `<z@else>${orcpt}`, '<w@else>']);
   });
 
+  test('that a list keeps itself goes to nobody but by the address that was written to: its members would get it again', async (t) => {
+    const world = await bench(t);
+    const kept = { address: 'team@ours.example', state: 'waiting', alias: { address: 'team@ours.example', keeps: true } };
+    world.put('1', { queue_id: 'A', sender: 'a@b', recipients: [kept, { address: 'x@hidden', state: 'waiting', alias: { address: 'team@ours.example' } }] });
+    assert.equal(await world.send('members'), 1);
+    assert.deepEqual(rcptsOf(world), ['<x@hidden>']);
+    assert.match(world.errors.join('\n'), /1\.json: not sent: <team@ours\.example> is a list that keeps a copy, and leads to its members again: --aliases original /);
+    world.lines.length = 0;
+    assert.equal(await world.send(), 1);
+    assert.deepEqual(rcptsOf(world), []);
+    assert.equal(await world.send('original'), 0);
+    assert.deepEqual(rcptsOf(world), ['<team@ours.example>']);
+  });
+
   test('whose report is owed stays, and every run names it', async (t) => {
     const { put, send, json, errors, said, lines } = await bench(t);
     put('1', { sender: 'a@b', recipients: [...to('yes@d'), { address: 'gone@d', state: 'failed, report owed' }, { address: 'in@d', state: 'delivered, report owed' }] });

@@ -214,6 +214,29 @@ describe('a configuration file', () => {
     }
   });
 
+  test('speaks to a host of a route as that says of it, and else as the route does', () => {
+    const auth = { user: 'a', passwordFile: '/p/a' };
+    const route = "['smtp://one.example:26', 'smtps://two.example', 'smtp://three.example:26'], fallback: 'smtp://127.0.0.1:27', tls: encrypt, auth: {user: a, password_file: /p/a}, hosts: ["
+      + "{host: 'smtps://two.example:465', tls: verify, ca_file: /two.crt, auth: {user: b, password_file: /p/b}}, {host: 'smtp://127.0.0.1:27', tls: none}]";
+    const result = parseConfig(GOOD.replace('smtp://127.0.0.1:26', route), 'f.yaml', { role: 'gateway', stateDir: '/state' });
+    assert.ok(result.ok, JSON.stringify(result));
+    const { nextHop } = result.config.gateway?.routes[0] ?? assert.fail();
+    const unnamed = { serverName: '', mustVerify: false, caFile: undefined };
+    const encrypt = { level: 'encrypt', isFirst: false, terms: unnamed };
+    assert.deepEqual([nextHop.tls, nextHop.auth], [encrypt, auth]);
+    assert.deepEqual(nextHop.others?.map(({ terms }) => terms), [
+      { tls: { level: 'verify', isFirst: true, terms: { serverName: '', mustVerify: true, caFile: '/two.crt' } }, auth: { user: 'b', passwordFile: '/p/b' } },
+      { tls: encrypt, auth }, { tls: undefined, auth },
+    ]);
+    assert.equal(result.config.gateway?.places['gateway.routes[0].hosts[0].auth.password_file'], 'f.yaml:7');
+    assert.deepEqual(result.config.gateway.hopFiles.map(({ at, passwordFile }) => [at, passwordFile]), [
+      ['gateway.routes[0]', '/p/a'], ['gateway.routes[0].hosts[0]', '/p/b'], ['gateway.routes[0].hosts[1]', undefined],
+    ]);
+    const shown = effectiveYaml(result.value, result.config, 2 ** 30);
+    assert.ok(parseConfig(shown.replace('(hidden)', SECRET), 'shown.yaml', { role: 'gateway', stateDir: '/state' }).ok, shown);
+    assert.match(shown, /- host: smtps:\/\/two\.example:465\n/);
+  });
+
   test('may have hooks, each with what it is called and the defaults of its kind', () => {
     const { smtp } = gatewayOf(`${GOOD}  smtp:\n    hooks: [{rspamd: 'http://127.0.0.1:11333'}, {module: hooks/policy.mjs, timeout: 1s, on_failure: accept}, {module: b.js, name: c, threads: 4, heap: 64MiB}]\n`);
     assert.deepEqual(smtp.hooks, [
@@ -276,6 +299,14 @@ describe('what is wrong is one line with file, line, path, expectation and findi
     ['a password that goes in clear', 'smtp://127.0.0.1:26', 'smtp://mx.example:26, tls: none, auth: {user: a, password_file: b}', /^f\.yaml:7: gateway\.routes\[0\]\.auth: expected tls: verify .*, found tls: none: /],
     ['a password in clear to a fallback', 'smtp://127.0.0.1:26', "smtp://127.0.0.1:26, fallback: 'smtp://mx.example:26', auth: {user: a, password_file: b}", /^f\.yaml:7: gateway\.routes\[0\]\.auth: expected tls: verify .*, found tls: may: /],
     ['a password for whom the DNS names', 'smtp://127.0.0.1:26', 'mx, tls: verify, auth: {user: a, password_file: b}', /^f\.yaml:7: gateway\.routes\[0\]\.auth: expected hosts in via beside it, found mx: whoever the DNS names would get the password$/],
+    ['terms of a host that is none of the route', 'smtp://127.0.0.1:26', "smtp://127.0.0.1:26, hosts: [{host: 'smtp://127.0.0.1:27'}]", /^f\.yaml:7: gateway\.routes\[0\]\.hosts\[0\]\.host: expected a host of via or fallback beside it, found another$/],
+    ['terms of a host twice', 'smtp://127.0.0.1:26', "smtp://127.0.0.1:26, hosts: [{host: 'smtp://127.0.0.1:26'}, {host: 'smtp://127.0.0.1:26'}]", /^f\.yaml:7: gateway\.routes\[0\]\.hosts\[1\]\.host: expected each host once, found it twice$/],
+    ['terms of hosts of the DNS', 'smtp://127.0.0.1:26', 'mx, hosts: [{host: mx}]', /^f\.yaml:7: gateway\.routes\[0\]\.hosts\[0\]\.host: expected a next hop such as smtp:\/\/mail\.example\.com:25, as via or fallback has it, found "mx"$/],
+    ['TLS first at one host, but only if it may', 'smtp://127.0.0.1:26', "['smtp://127.0.0.1:26', 'smtps://127.0.0.1:465'], hosts: [{host: 'smtps://127.0.0.1', tls: may}]", /^f\.yaml:7: gateway\.routes\[0\]\.hosts\[0\]\.tls: expected encrypt or verify with smtps:\/\/, .*, found may$/],
+    ['a CA of one host that nobody asks', 'smtp://127.0.0.1:26', "smtp://127.0.0.1:26, hosts: [{host: 'smtp://127.0.0.1:26', ca_file: b}]", /^f\.yaml:7: gateway\.routes\[0\]\.hosts\[0\]\.ca_file: expected it with tls: verify only, where it counts, found tls: may$/],
+    ['a password that might go in clear to one host', 'smtp://127.0.0.1:26', "['smtp://127.0.0.1:26', 'smtp://mx.example:26'], hosts: [{host: 'smtp://mx.example:26', auth: {user: a, password_file: b}}]", /^f\.yaml:7: gateway\.routes\[0\]\.hosts\[0\]\.auth: expected tls: verify or encrypt .*, found tls: may: /],
+    ['a password of the route that would go in clear to one host', 'smtp://127.0.0.1:26', "smtp://mx.example:26, tls: encrypt, auth: {user: a, password_file: b}, hosts: [{host: 'smtp://mx.example:26', tls: may}]", /^f\.yaml:7: gateway\.routes\[0\]\.auth: expected tls: verify or encrypt .*, found tls: may: /],
+    ['hosts of two kinds, one of which has no terms', 'smtp://127.0.0.1:26', "['smtp://127.0.0.1:26', 'smtps://127.0.0.1', 'smtps://mx.example'], hosts: [{host: 'smtps://mx.example'}]", /^f\.yaml:7: gateway\.routes\[0\]\.via: expected hosts of one kind \(smtp, smtps or lmtp\), found several kinds$/],
     ['a user without a password', 'smtp://127.0.0.1:26', 'smtp://127.0.0.1:26, auth: {user: a}', /^f\.yaml:7: gateway\.routes\[0\]\.auth\.password_file: expected a file name, found nothing$/],
     ['a password in the configuration itself', 'smtp://127.0.0.1:26', 'smtp://127.0.0.1:26, auth: {user: a, password_file: b, password: hunter2}', /^f\.yaml:7: gateway\.routes\[0\]\.auth\.password: expected a known key, found 'password'; known keys: user, password_file$/],
     ['a next hop without port', 'smtp://127.0.0.1:26', 'smtp://127.0.0.1', /^f\.yaml:7: gateway\.routes\[0\]\.via: expected mx, or a next hop such as .*, found "smtp:\/\/127\.0\.0\.1"$/],

@@ -95,6 +95,8 @@ export class DkimKeys {
     this.#timer = setInterval(() => { this.#look(); }, LOOK_MS).unref();
   }
 
+  get domains(): readonly string[] { return [...this.#byDomain.keys()]; }
+
   /** Ed25519 first, as RFC 8463 A.3 has it; empty when the domain has none. */
   of(domain: string): readonly DkimKey[] {
     return this.#byDomain.get(domain) ?? [];

@@ -8,7 +8,8 @@ import { invariant } from '../../../base/invariant.js';
 import { utf8AddressText } from '../../../base/utf8-address.js';
 import { isAscii, normalizeDomain, parsePath, withDomain } from '../../../smtp/address.js';
 import {
-  ALIAS_CHANGED, ALIAS_EXPANDED, ALIAS_LEAVES, ALIAS_SUCCESS, ALIAS_WRITTEN, NOTIFY_NEVER, NOTIFY_SUCCESS,
+  ALIAS_CHANGED, ALIAS_EXPANDED, ALIAS_KEEPS, ALIAS_LEAVES, ALIAS_SUCCESS, ALIAS_WRITTEN, NOTIFY_NEVER,
+  NOTIFY_SUCCESS,
 } from '../../mail-types.js';
 import type { AdmissionVerdict, Recipient, Route } from '../../mail-types.js';
 import type { CameBack } from '../../returned/came-back.js';
@@ -158,12 +159,13 @@ function byTable(
   if (!transaction.reserveRecipients(destinations.length, characters)) return replies.NO_MEMORY_NOW;
   transaction.named(path.address);
   const isRewritten = mayRewrite(transaction.reversePath, desk);
-  destinations.forEach(({ route, address, hasLeft, key }, index) => {
+  destinations.forEach(({ route, address, hasLeft, isOwnCopy, key }, index) => {
     const isChanged = address !== path.address;
     const isMember = isChanged || destinations.length > 1;
     const asked = isMember ? notifyOfMember(notify, index, destinations.length) : notify;
     const leaves = isChanged && hasLeft && isRewritten ? ALIAS_LEAVES : 0;
-    const plain = { address, notify: asked | leaves, orcpt };
+    const keeps = isOwnCopy === true ? ALIAS_KEEPS : 0;
+    const plain = { address, notify: asked | leaves | keeps, orcpt };
     const added = isChanged ? changed(plain, path.address, desk) : plain;
     transaction.addRecipient(routeOf(route, transaction, desk), added, key);
   });

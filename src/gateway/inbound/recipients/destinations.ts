@@ -33,6 +33,8 @@ export interface RoutedRecipient {
   readonly address: string;
   /** It is outside our domains. */
   readonly hasLeft: boolean;
+  /** An alias of others too, which names itself. */
+  readonly isOwnCopy?: boolean;
   /** Of the mailbox: one message comes there once. */
   readonly key: string;
 }
@@ -163,7 +165,8 @@ class Expansion {
       const isMissing = router.routeNamed(named, '', this.#queueClass) === undefined;
       return isMissing ? replies.ROUTE_MISSING : replies.DOMAIN_TOO_LONG;
     }
-    if (!this.#found.has(key)) this.#found.set(key, { route, address, hasLeft: !isListed, key });
+    const own = isOwn && (listing?.to.length ?? 0) > 1 ? { isOwnCopy: true } : {};
+    if (!this.#found.has(key)) this.#found.set(key, { route, address, hasLeft: !isListed, key, ...own });
     return this.#found.size > this.#max ? replies.TOO_MANY_RECIPIENTS : undefined;
   }
 

@@ -124,7 +124,7 @@ export class ReportWriter {
   ): typeof NO_MEMORY | typeof NOT_READY | undefined {
     const { acceptance, events } = this.#ports;
     const { queue, envelope } = subject;
-    const why = this.#said(subject).texts.get(subject.recipients[0] ?? 0) ?? '';
+    const why = this.#said(subject).texts.get(subject.recipients[0] ?? 0)?.text ?? '';
     // A report of mail that must have TLS must have it, too (RFC 8689 5).
     const isRequired = requiresTls(envelope);
     const outcome = queue.partition.together(() => {
@@ -168,10 +168,11 @@ export class ReportWriter {
     const known = new Set(note.results.map(({ recipient }) => recipient));
     const untried = recipients.filter((recipient) => !known.has(recipient));
     const { code, enhanced, text } = why;
+    const said = { text, host: '' };
     const results = untried.map((recipient) => ({ recipient, code, enhanced }));
     return {
       note: { ...note, results: [...note.results, ...results] },
-      texts: new Map([...texts, ...untried.map((recipient) => [recipient, text] as const)]),
+      texts: new Map([...texts, ...untried.map((recipient) => [recipient, said] as const)]),
     };
   }
 }

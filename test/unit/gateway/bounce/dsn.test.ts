@@ -261,7 +261,7 @@ describe('from what the queue knows', () => {
     const envelope = envelopeTo(['bob@example.net']);
     const note = { ...freshNote(1), results: [{ recipient: 0, code: 250, enhanced: '2.6.0' }] };
     const nextHop = { protocol: 'smtp', host: 'mx.example.net', port: 25 } as const;
-    const all: ReportInput = { kind: 'success', envelope, note, texts: new Map([[0, '250 2.6.0 kept']]), recipients: [0], nextHop, reportId: 5, content: CONTENT, ...input };
+    const all: ReportInput = { kind: 'success', envelope, note, texts: new Map([[0, { text: '250 2.6.0 kept', host: '' }]]), recipients: [0], nextHop, reportId: 5, content: CONTENT, ...input };
     return asPythonSees(composeReport('gw.example.com', all, 1_000_000_060_000).content).groups;
   };
   /** The same by SMTP and LMTP. */
@@ -292,6 +292,10 @@ describe('from what the queue knows', () => {
     const hop = { protocol: 'smtp', host: 'mx.example.net', port: 25 } as const;
     for (const nextHop of [{ ...hop, isByMx: true }, { ...hop, others: [] }]) assert.equal(compose({ nextHop })[1]?.['Remote-MTA'], undefined);
     assert.equal(compose({ kind: 'failure', note: freshNote(1) })[1]?.['Remote-MTA'], undefined);
+    // Who said it, of several.
+    const texts = new Map([[0, { text: '250 2.6.0 kept', host: 'mx2.example.net' }]]);
+    for (const nextHop of [{ ...hop, host: 'example.net', isByMx: true }, { ...hop, others: [] }]) assert.equal(compose({ nextHop, texts })[1]?.['Remote-MTA'], 'dns; mx2.example.net');
+    assert.equal(compose({ texts, note: { ...freshNote(1), results: [{ recipient: 0, code: 0, enhanced: '4.4.1' }] } })[1]?.['Remote-MTA'], undefined);
   });
   test('the last attempt is told right after it; of a delay and of an expiry nobody knows when it was', () => {
     const envelope = envelopeTo(['bob@example.net'], { expiryWallMs: 1_000_000_060_001 });
@@ -403,7 +407,7 @@ test('a report of a delay takes no more room than was asked for before it was co
         const results = indexes.map((recipient) => ({ recipient, code: 450, enhanced: '4.2.0' }));
         const report = composeReport(long(255, 'm'), {
           kind: 'delay', envelope, recipients: indexes, reportId: 5, note: { ...freshNote(count), results },
-          texts: new Map(indexes.map((index) => [index, long(66, '\uffee')])),
+          texts: new Map(indexes.map((index) => [index, { text: long(66, '\uffee'), host: long(96, 'h') }])),
           nextHop: { protocol: 'smtp', host: long(255, 'h'), port: 25 }, content: Buffer.from(`Subject: ${long(64 * 1024 - 11, '\xff')}\r\n`, 'latin1'),
         }, 1_000_000_060_000).content;
         assert.ok(report.length + 8192 <= delayReportBytesMax(envelope, indexes), `${String(count)} ${letter}: ${String(report.length)}`);

@@ -5,6 +5,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import type { ExplainedWay } from '../../../../src/admin-api/explain.js';
 import { explained } from '../../../../src/gateway/explain/explanation.js';
 import type { ExplainPorts } from '../../../../src/gateway/explain/explanation.js';
+import type { SenderQuestion } from '../../../../src/gateway/explain/sender-findings.js';
 import { MxLookup } from '../../../../src/gateway/outbound/mx-lookup.js';
 import { StsPolicies } from '../../../../src/gateway/outbound/sts/sts-policies.js';
 import type { JudgedSource } from '../../../../src/gateway/outbound/sources.js';
@@ -39,6 +40,7 @@ interface World {
   judged: readonly JudgedSource[];
   /** Of policies. */
   asked: number;
+  readonly askedSenders: SenderQuestion[];
   way(to: string): Promise<ExplainedWay>;
   /** By a route that names a host. */
   wayByHost(host: string, lookUpHost: ExplainPorts['lookUpHost']): Promise<ExplainedWay>;
@@ -63,7 +65,7 @@ function world(said: Said, isAuthentic = false): World {
   };
   const nextHop = { protocol: 'smtp', host: '', port: 25, isByMx: true, tls: TLS } as const;
   const options = {
-    hostName: 'gw.test', sources: [], mx: MX, listeners: [], relayDomains: [], postmaster: '', smtp: { srs: undefined, feedback: undefined, recipientsByHttp: undefined },
+    hostName: 'gw.test', sources: [], dkim: { domains: [1, 2, 3, 4, 5, 6].map((n) => `d${String(n)}.example`), of: () => [] }, mx: MX, listeners: [], relayDomains: [], postmaster: '', smtp: { srs: undefined, feedback: undefined, recipientsByHttp: undefined },
     routes: [{ name: 'out', domains: ['*'], nextHop, perDomain: true, ordering: 'fifo', concurrency: 1, lengthMax: 10 } as const],
     retry: { firstMs: 1, maxMs: 1 }, lifetimeMs: 1,
   };
@@ -73,16 +75,16 @@ function world(said: Said, isAuthentic = false): World {
     clock, log: toldTo(log), resolver, lookup: new MxLookup(MX, resolver), https, onFetched: (_domain, result) => { results.push(result); },
   });
   const on: World = {
-    clock, resolver, https, policies, results, log, aheadMs: 0, asked: 0, unanswered: [], judged: [], said: policy('enforce', 'mx.a.example'),
+    clock, resolver, https, policies, results, log, aheadMs: 0, asked: 0, askedSenders: [], unanswered: [], judged: [], said: policy('enforce', 'mx.a.example'),
     way: async (to) => {
       const { ways: [way] } = await explained({ to, from: '', listener: '' }, { ...options, sources: on.judged, mx: { ...MX, usesIpv6: on.judged.length > 0 } }, {
-        clock, resolver, https, policies, judged: () => on.judged, recipients: undefined, lookUpHost: () => assert.fail('no host is named'),
+        clock, resolver, https, policies, judged: () => on.judged, recipients: undefined, lookUpHost: () => assert.fail('no host is named'), findSender: (question) => { on.askedSenders.push(question); return Promise.resolve([{ verdict: 'good', text: 'it is' }]); },
       });
       return way ?? assert.fail('no way');
     },
     wayByHost: async (host, lookUpHost) => {
       const routes = options.routes.map((route) => ({ ...route, perDomain: false, nextHop: { protocol: 'smtp', host, port: 25 } as const }));
-      const ports = { clock, resolver, https, policies, judged: () => [], recipients: undefined, lookUpHost };
+      const ports = { clock, resolver, https, policies, judged: () => [], recipients: undefined, lookUpHost, findSender: () => assert.fail('it is not by MX') };
       const { ways: [way] } = await explained({ to: 'x@a.example', from: '', listener: '' }, { ...options, routes }, ports);
       return way ?? assert.fail('no way');
     },
@@ -241,4 +243,12 @@ test('whether a source of IPv6 is confirmed is as the gateway knows it, whatever
   assert.deepEqual(await told(true, ''), [['2606:4700::1111'], [{ address: '2001:db8::25', name: 'six.test', confirmed: true, why: '' }]]);
   const not = { address: '2001:db8::25', name: 'six.test', confirmed: false, why: 'the DNS was not asked yet' };
   assert.deepEqual(await told(false, not.why), [['93.184.216.34'], [not]]);
+});
+
+test('what is asked of the DNS about who sends: domains that are signed for, five at most, and addresses of the route', async () => {
+  const on = world(zone(() => null));
+  on.judged = [{ address: '192.0.2.7', name: 'gw.test', isConfirmed: true, why: '' }];
+  await on.way('x@a.example');
+  const { domains, sources, leftOut } = on.askedSenders[0] ?? assert.fail('nothing was asked');
+  assert.deepEqual([domains.map(({ domain }) => domain), sources.map(({ address }) => address), leftOut], [['d1.example', 'd2.example', 'd3.example', 'd4.example', 'd5.example'], ['192.0.2.7'], 1]);
 });

@@ -36,6 +36,19 @@ test('an alias leads to a domain as its client could have written it, unless the
   }
 });
 
+test('the own copy of a list that names itself is told from its members, and is none where it leads to nobody else', () => {
+  const policy = new RelayPolicy({ networks: [], domains: ['x.example'] }, toAscii);
+  const lists: Readonly<Record<string, readonly string[]>> = { all: ['all@x.example', 'part@x.example'], part: ['part@x.example', 'anna@x.example'], alone: ['alone@x.example'] };
+  const listed = (key: string): readonly string[] => lists[key.slice(0, key.indexOf('@'))] ?? [];
+  const desk = { policy, roles: new RoleAddresses(NO_READERS, policy, []), ports: { router: new DomainRouter(), toAscii, recipients: { find: (key: string) => ({ route: '', to: listed(key) }) } }, lookups: 0 };
+  const found = (name: string): unknown => {
+    const all = destinationsOf({ address: `${name}@x.example`, domain: 'x.example' }, desk, OWN_ORIGIN, 10);
+    return Array.isArray(all) ? all.map(({ address, isOwnCopy = false }) => [address, isOwnCopy]) : all;
+  };
+  assert.deepEqual(found('all'), [['all@x.example', true], ['part@x.example', true], ['anna@x.example', false]]);
+  assert.deepEqual(found('alone'), [['alone@x.example', false]]);
+});
+
 test('lists of lists that share members are followed as far as so much work goes', () => {
   const names = Array.from({ length: 1000 }, (_none, i) => `l${String(i)}@x.example`);
   const policy = new RelayPolicy({ networks: [], domains: ['x.example'] }, toAscii);

@@ -26,14 +26,17 @@ function utf8(text: string): number {
 describe('texts of an entry', () => {
   test('are never longer than a store takes, whatever was said of however many; what is kept is the start of it', () => {
     const holds = fc.option(fc.record({ sinceWallMs: fc.integer({ min: 1, max: 2 ** 41 }), who: typed, reason: typed }), { nil: undefined });
-    fc.assert(fc.property(fc.array(fc.tuple(fc.nat(9999), said), { maxLength: 40 }), holds, (list, hold) => {
+    const hosts = fc.constantFrom('', 'mx.example.com', `${'a'.repeat(90)}.example`);
+    fc.assert(fc.property(fc.array(fc.tuple(fc.nat(9999), fc.record({ text: said, host: hosts })), { maxLength: 40 }), holds, (list, hold) => {
       const texts = new Map(list);
       const bytes = encodeEntryTexts(packer, { hold, replies: texts });
       assert.ok(bytes.length <= TEXT_BYTES_MAX, `${String(bytes.length)} bytes`);
       const read = decodeEntryTexts(packer, bytes);
-      for (const [recipient, text] of read.replies) {
+      for (const [recipient, { text, host }] of read.replies) {
+        const whole = texts.get(recipient);
+        assert.equal(host, whole?.host.startsWith('aa') === true ? '' : whole?.host);
         assert.ok(utf8(text) <= REPLY_BYTES_MAX);
-        assert.ok(wellFormed(texts.get(recipient) ?? '').startsWith(text), 'its start');
+        assert.ok(wellFormed(whole?.text ?? '').startsWith(text), 'its start');
       }
       assert.equal(read.hold?.sinceWallMs, hold?.sinceWallMs);
       if (hold === undefined || read.hold === undefined) return;
@@ -44,14 +47,14 @@ describe('texts of an entry', () => {
   });
 
   test('that are equal stand once: a hundred recipients have theirs', () => {
-    const replies = new Map(Array.from({ length: 100 }, (_, i) => [i, 'y'.repeat(190)]));
+    const replies = new Map(Array.from({ length: 100 }, (_, i) => [i, { text: 'y'.repeat(60), host: i < 50 ? 'mx.example.com' : '' }]));
     assert.deepEqual(decodeEntryTexts(packer, encodeEntryTexts(packer, { hold: undefined, replies })).replies, replies);
   });
 
   test('tell of a hold beside replies, and take no bytes when there is nothing to say', () => {
-    const replies = new Map([[0, 'busy']]);
+    const replies = new Map([[0, { text: 'busy', host: 'mx.example.com' }]]);
     for (const hold of [HOLD, undefined]) assert.deepEqual(decodeEntryTexts(packer, encodeEntryTexts(packer, { hold, replies })), { hold, replies });
-    assert.equal(encodeEntryTexts(packer, { hold: undefined, replies: new Map([[0, '']]) }).length, 0);
+    assert.equal(encodeEntryTexts(packer, { hold: undefined, replies: new Map([[0, { text: '', host: '' }]]) }).length, 0);
   });
 
   test('of bytes that are none say nothing', () => {

@@ -37,6 +37,20 @@ describe('the queue of mail that must have TLS', () => {
     assert.deepEqual(hopOf({ nextHop: { ...hop, tls: undefined }, lanes: 4 }, 'required')[1].tls, tls);
   });
 
+  test('asks the same of hosts with terms of their own, which keep their password', () => {
+    const auth = { user: 'a', passwordFile: '/a' };
+    const others = [{ host: 'b.example', port: 25, preference: 1, terms: { tls: undefined, auth } }, { host: 'c.example', port: 25, preference: 2 }];
+    const [, { others: raised }] = hopOf({ nextHop: { ...hop, others } }, 'required');
+    const tls = { level: 'verify', isFirst: false, isRequired: true, why: 'so asks its sender (REQUIRETLS)', terms: { serverName: '', caFile: undefined, mustVerify: true } };
+    assert.deepEqual(raised, [{ ...others[0], terms: { tls, auth } }, others[1]]);
+  });
+
+  test('shares no connection with one whose hosts have other terms', () => {
+    const keys = [undefined, { tls: undefined, auth: undefined }, { tls: hop.tls, auth: undefined }, { tls: undefined, auth: { user: 'a', passwordFile: '/a' } }].map((terms) =>
+      nextHopKey({ ...hop, others: [{ host: 'b.example', port: 25, preference: 1, ...(terms === undefined ? {} : { terms }) }] }));
+    assert.equal(new Set(keys).size, keys.length, keys.join());
+  });
+
   test('by MX is of one domain, as that beside it', () => {
     const [name, { host, tls }] = hopOf({ nextHop: { ...hop, host: '', isByMx: true, tls: undefined }, perDomain: true }, 'required');
     assert.deepEqual([name, host, tls?.terms.serverName], ['out/a.example!tls', 'a.example', '']);

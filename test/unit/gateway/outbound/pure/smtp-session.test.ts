@@ -343,9 +343,9 @@ describe('timeouts', () => {
       assert.equal(world.takenLog()[0], expected, STATE_NAME[state]);
     }
   });
-  test('many replies, each within its own, have one together: half an hour, and a minute a recipient', () => {
+  test('many replies, each within its own, have one together: half an hour, and 20 s a recipient', () => {
     const many = Array.from({ length: 100 }, (_none, i) => `b${String(i)}@d`);
-    const mostMs = 1_800_000 + 100 * 60_000;
+    const mostMs = 1_800_000 + 100 * 20_000;
     const dripped = (world: SessionWorld, fromMs: number): number => {
       let nowMs = fromMs;
       for (; nowMs < 1e9; world.say('250 ok')) {
@@ -359,7 +359,7 @@ describe('timeouts', () => {
       const world = new SessionWorld().ready(...offers).begin(mail(many));
       assert.equal(dripped(world, 0), Math.ceil(mostMs / 120_000) * 120_000, 'of the envelope');
       assert.deepEqual(world.takenLog(), [`settled ${many.map(() => 'deferred 0 4.4.2').join(', ')}`, 'closed']);
-      assert.match(world.results[0]?.text ?? '', /takes longer than 7800 s to answer the envelope, while waiting for the reply to RCPT/);
+      assert.match(world.results[0]?.text ?? '', /takes longer than 3800 s to answer the envelope, while waiting for the reply to RCPT/);
     }
     const behind = new SessionWorld({ protocol: 'lmtp' }).ready('PIPELINING').begin(mail(many));
     behind.session.tick(200_000);
