@@ -67,6 +67,8 @@ export interface RecordedMember {
 export interface GivenUpCopy extends RecordedMember {
   /** Of the last record that it counted in. */
   readonly epoch: number;
+  /** Its store had begun another boot: nobody waits for it, nor gave it up. It may be found all the same. */
+  readonly isGone?: true;
 }
 
 /** A term that is over, and the last epoch of it. */

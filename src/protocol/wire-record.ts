@@ -4,7 +4,7 @@
  *   term    [number u53, nonce u53]
  *   member  [storeId str, bootId str]
  *   past    [number u53, nonce u53, epoch u53]
- *   given   [storeId str, bootId str, epoch u53]
+ *   given   [storeId str, bootId str, epoch u53]; of one that is gone, 1 behind it
  *   record  [epoch u53, term, holder [gatewayId str, incarnation u53], members [member], gaveUp [given],
  *            left [member], line [past]]
  *
@@ -41,8 +41,8 @@ function packMember({ storeId, bootId }: RecordedMember): readonly string[] {
   return [storeId, bootId];
 }
 
-function packGiven({ storeId, bootId, epoch }: GivenUpCopy): readonly (string | number)[] {
-  return [storeId, bootId, epoch];
+function packGiven({ storeId, bootId, epoch, isGone }: GivenUpCopy): readonly (string | number)[] {
+  return isGone === true ? [storeId, bootId, epoch, 1] : [storeId, bootId, epoch];
 }
 
 function packPast({ term, epoch }: PastTerm): readonly unknown[] {
@@ -76,12 +76,13 @@ function readGivenUp(value: unknown): readonly GivenUpCopy[] | undefined {
   if (!Array.isArray(value) || value.length > GAVE_UP_MAX) return undefined;
   const copies: GivenUpCopy[] = [];
   for (const each of value as readonly unknown[]) {
-    const [storeId, bootId, epoch] = listOf(each, 3);
+    const isGone = Array.isArray(each) && each.length === 4 && each[3] === 1;
+    const [storeId, bootId, epoch] = listOf(isGone ? each.slice(0, 3) : each, 3);
     if (!isIdentifier(storeId) || !isIdentifier(bootId) || isMemberOf(copies, storeId, bootId)) {
       return undefined;
     }
     if (!isWhole(epoch)) return undefined;
-    copies.push({ storeId, bootId, epoch });
+    copies.push(isGone ? { storeId, bootId, epoch, isGone } : { storeId, bootId, epoch });
   }
   return copies;
 }

@@ -47,6 +47,7 @@ const address = ruled(
 const addresses = listOf(address, ADDRESSES_MAX);
 const term = z.object({ number: count, nonce: whole });
 const member = z.object({ storeId: name, bootId: name });
+const given = member.extend({ epoch: count, isGone: z.literal(true).exactOptional() });
 
 /** One store may have two boots: while its new boot takes the place of the old one. */
 function noneTwice(members: readonly RecordedMember[]): string {
@@ -61,7 +62,7 @@ const partitionShape: z.ZodType<PartitionRecord> = ruled(
     term,
     holder: z.object({ gatewayId: name, incarnation: whole }),
     members: ruled(listOf(member, MEMBERS_MAX), noneTwice),
-    gaveUp: ruled(listOf(member.extend({ epoch: count }), GAVE_UP_MAX), noneTwice),
+    gaveUp: ruled(listOf(given, GAVE_UP_MAX), noneTwice),
     left: ruled(listOf(member, MEMBERS_MAX), noneTwice),
     line: listOf(z.object({ term: z.object({ number: whole, nonce: whole }), epoch: whole }), LINE_MAX),
   }),

@@ -252,7 +252,7 @@ describe('a copy that was given up and is back', () => {
     allDelivered(pair);
   });
 
-  test('is waited for by nobody when its store is seen in a new boot, and stands in the record should that find its file', () => {
+  test('is none any more when its store is seen in a new boot', () => {
     const pair = givenUp();
     const { group, first, second } = pair;
     first.kill();
@@ -260,9 +260,8 @@ describe('a copy that was given up and is back', () => {
     group.cutOff('gw-2', false);
     first.start();
     second.start();
+    group.until(() => recordOf(pair)?.gaveUp.length === 0, 'that no copy counts as given up', 60_000);
     untilHeldBy(pair, 'gw-2', 2, 60_000);
-    assert.equal(recordOf(pair)?.gaveUp.length, 2);
-    assert.deepEqual([...(group.gateway('gw-2').core?.holdings.all() ?? [])].find(({ name }) => name === pair.name)?.holder.givenUp, []);
     assert.equal(countersAt(pair, 'gw-2').adopted, 0);
   });
 

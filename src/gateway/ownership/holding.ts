@@ -679,8 +679,8 @@ export class Holding implements RegisterSink {
       counters.losses += 1;
       this.#ports.onLoss(this.#givenUpBy);
       log.error(
-        'recovery', 'every copy of a partition is lost, or was given up: it begins empty. What a store that '
-          + 'started without its disk had left there is taken in when that store starts again with it',
+        'recovery', 'every copy of a partition is lost, or was given up: it begins empty. If a '
+          + 'store has only started without its disk: start it again with it, and what it had is taken in',
         { partition: this.name },
       );
     }

@@ -92,9 +92,12 @@ export class Founding {
   }
 
   /** Why nothing comes of it; '' while it goes on. */
-  overFor(newest: PartitionRecord | undefined): string {
+  overFor(newest: PartitionRecord | undefined, nowMs: number): string {
     const before = this.#before;
     if (newest !== before) return 'a newer record is known';
+    if (this.isUnbegun(nowMs) && before?.gaveUp.some((each) => this.#ports.isUp(each)) === true) {
+      return 'no store takes it, and a copy that was given up is back';
+    }
     const isBack = before !== undefined && !isEnded(before)
       && before.members.some((each) => this.#ports.isUp(each) && !this.#ports.isGone(each));
     return isBack ? 'a copy is back before it was given up' : '';

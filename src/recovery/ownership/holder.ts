@@ -147,6 +147,8 @@ const SAME_LEASE_MS = 100;
 const OTHERS_WAIT_MS = 100;
 /** So long a partition is not handed back for want of a second copy: a full store may refuse it for ever. */
 const SECOND_WAIT_MS = 30_000;
+/** Members of two losses or more. */
+const GONE_KEPT = 6;
 const NO_GIVEN: readonly GivenUpCopy[] = [];
 const NO_LINE: readonly PastTerm[] = [];
 
@@ -667,13 +669,12 @@ export class PartitionHolder {
   }
 
   /**
-   * Copies of what it holds that were given up and may come back. One whose store has begun another boot is
-   * taken in should it be found after all, but nobody waits for it.
+   * Copies of what it holds that were given up and may come back. One that is gone is taken in should it be
+   * found after all, but nobody waits for it.
    */
   get givenUp(): readonly GivenUpCopy[] {
     if (this.#state !== HolderState.HOLDER) return NO_GIVEN;
-    return (this.#record?.gaveUp ?? NO_GIVEN).filter((copy) => this.#isUp(copy)
-      || this.#ports.stores.bootOf(copy.storeId) === '');
+    return (this.#record?.gaveUp ?? NO_GIVEN).filter((copy) => copy.isGone !== true || this.#isUp(copy));
   }
 
   /** It is needed no more, and empty: nobody is to hold it. */
@@ -776,13 +777,39 @@ export class PartitionHolder {
   ): void {
     const gone = record.members
       .filter((each) => !isMemberOf([...this.#apart, ...added], each.storeId, each.bootId))
-      .map(({ storeId, bootId }) => ({ storeId, bootId, epoch: record.epoch }));
+      .map(({ storeId, bootId }) => ({ storeId, bootId, epoch: record.epoch, isGone: true as const }));
     const gaveUp = withGivenUp(record, [...gone, ...added]);
     const left = record.left.filter(({ storeId, bootId }) => !isMemberOf(gaveUp, storeId, bootId));
     // What this process itself does not have any more, nobody has.
     const isOther = !isSameHolder(record.holder, this.#options.self);
     const unlessSessionOf = isMemoryAtStake && isOther ? record.holder : undefined;
+    if (this.#readBack({ ...record, gaveUp, left }, record.gaveUp, unlessSessionOf, nowMs)) return;
     this.#found({ isLoss: true, gaveUp, left, line: lineAfter(record), unlessSessionOf }, nowMs);
+  }
+
+  /**
+   * Of what was set aside before, a copy is back: it is read, like one that had left. All stores may have
+   * such copies, and none be free for a founding. From one that nobody has begun to take in, nothing was taken
+   * out: those that counted with it have no more than it has.
+   */
+  #readBack(
+    record: PartitionRecord, before: readonly GivenUpCopy[], unlessSessionOf: HolderId | undefined,
+    nowMs: number,
+  ): boolean {
+    if (this.#state === HolderState.FENCING) return false;
+    const back = before.filter((copy) => this.#isUp(copy)
+      && this.#answers.get(copy.storeId)?.hasCopy !== false);
+    const whole = back.find(({ storeId }) =>
+      (this.#answers.get(storeId)?.termNumber ?? Infinity) < record.term.number);
+    const source = whole ?? back[0];
+    if (source === undefined) return false;
+    const others = record.gaveUp.filter((copy) => copy !== source);
+    const gaveUp = whole === undefined ? others : others.filter(({ epoch }) => epoch !== whole.epoch);
+    const left = [...record.left, ...others.filter((copy) => !gaveUp.includes(copy)).map(bareMember)];
+    const members = [bareMember(source)];
+    this.#takeOver({ ...record, members, gaveUp, left: left.slice(0, MEMBERS_MAX) }, nowMs,
+      `what was given up at ${source.storeId} is back`, unlessSessionOf);
+    return true;
   }
 
   /** What these stores may know is given up: a loss, or what others were told, is believed without them. */
@@ -1110,12 +1137,12 @@ export class PartitionHolder {
     }
   }
 
-  #takeOver(record: PartitionRecord, nowMs: number, why: string): void {
+  #takeOver(record: PartitionRecord, nowMs: number, why: string, unlessSessionOf?: HolderId): void {
     const term = this.#nextTerm();
     const claimed = { ...record, epoch: term.number, term, holder: this.#options.self,
       line: lineAfter(record) };
     const claim = { record: claimed, isFounding: false, isLoss: false, mustWaitOut: false };
-    this.#claimFor({ ...claim, unlessSessionOf: undefined }, nowMs, why);
+    this.#claimFor({ ...claim, unlessSessionOf }, nowMs, why);
   }
 
   #claimFor(claim: Claim, nowMs: number, why: string): void {
@@ -1253,7 +1280,7 @@ export class PartitionHolder {
   #goOnFounding(nowMs: number): void {
     const founding = this.#founding;
     if (founding === undefined) return;
-    const over = founding.overFor(this.#newest);
+    const over = founding.overFor(this.#newest, nowMs);
     if (over !== '') {
       this.#enter(HolderState.ASKING, nowMs, over);
       return;
@@ -1788,10 +1815,15 @@ function isNewer(told: PartitionRecord, read: PartitionRecord): boolean {
   return !isSameTerm(told.term, read.term) || (!isEnded(read) && !isSameSet(told.members, read.members));
 }
 
-/** Who gave up so many of one partition's copies does not wait for the first. */
+/**
+ * Who gave up so many of one partition's copies does not wait for the first. Of those that are gone, the last
+ * few stay: whose disk is away has not lost memory after memory since.
+ */
 function withGivenUp({ gaveUp }: PartitionRecord, added: readonly GivenUpCopy[]): readonly GivenUpCopy[] {
   const before = gaveUp.filter(({ storeId, bootId }) => !isMemberOf(added, storeId, bootId));
-  return [...before, ...added].slice(-GAVE_UP_MAX);
+  const gone = before.filter(({ isGone }) => isGone === true).slice(-GONE_KEPT);
+  const stay = before.filter((copy) => copy.isGone !== true || gone.includes(copy));
+  return [...stay, ...added].slice(-GAVE_UP_MAX);
 }
 
 /** It has no copy, and knows no later term or record: by such a one what a deposed holder had is dropped. */

@@ -10,8 +10,9 @@
  *                                                 forgotten
  *   adopting   of gaveUp: its store is up, and    tick                         its link is lost: then it is
  *              it is being read                                                read anew
- *   adopted    of gaveUp: all its mail is in      it was read, or has gone     that change is known
- *              copies that count, or it is gone   while it was read
+ *   adopted    of gaveUp: all its mail is in      it was read; its store is    that change is known
+ *              copies that count, or it is gone   up in another boot, unless
+ *                                                 it was gone from the start
  *   forgotten  copies of a record that the        a store says what it was     a change that puts it into
  *              register had lost when ours was    told                         gaveUp; it was filled by us;
  *              made                                                            its record is `undone`
@@ -93,11 +94,17 @@ export class OutsideCopies {
 
   adoptThoseBack({ gaveUp }: PartitionRecord): void {
     for (const member of gaveUp) {
-      // A store that is up in another boot may yet find the file of that one: it costs a line of the record.
-      const isBack = this.#ports.stores.bootOf(member.storeId) === member.bootId;
+      const bootId = this.#ports.stores.bootOf(member.storeId);
+      if (bootId === '' || isMemberOf(this.#adopted, member.storeId, member.bootId)) continue;
       const key = `${member.storeId}/${member.bootId}`;
-      if (!isBack || isMemberOf(this.#adopted, member.storeId, member.bootId)
-        || this.#adopting.has(key)) continue;
+      if (bootId !== member.bootId) {
+        // What all stores lost at once may lie on disks that were not there when they started.
+        if (member.isGone === true) continue;
+        this.#trace(`${key}, which was given up, is gone`);
+        this.noteOut(member);
+        continue;
+      }
+      if (this.#adopting.has(key)) continue;
       this.#adopting.add(key);
       this.#ports.memory.adopt(member);
     }

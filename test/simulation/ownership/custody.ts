@@ -363,6 +363,11 @@ export class Custody {
     for (const letter of this.#due.get(partition) ?? []) letter.isLost = true;
   }
 
+  /** Copies that count are lost; those that were set aside are not. */
+  loseNew(partition: string): void {
+    for (const letter of this.#due.get(partition) ?? []) if (!letter.isAway) letter.isLost = true;
+  }
+
   /** A copy that was given up dies before it was adopted, or a memory that an operator gave up. */
   loseAway(partition: string): void {
     for (const letter of this.#due.get(partition) ?? []) if (letter.isAway) letter.isLost = true;

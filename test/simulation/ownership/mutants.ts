@@ -41,6 +41,7 @@ const FENCE_TEST = 'test/unit/kvs/core/ownership/partition-fence.test.ts';
 const HOLDER_TEST = 'test/unit/recovery/ownership/holder.test.ts';
 const LEASE_TEST = 'test/unit/recovery/ownership/link-lease.test.ts';
 const SET_TEST = 'test/unit/recovery/ownership/partition-set.test.ts';
+const DISKS_TEST = 'test/scenario/late-disks.test.ts';
 const PART = 'test/simulation/ownership/sim-process.js';
 const STORE = 'test/simulation/ownership/sim-store.js';
 
@@ -114,7 +115,7 @@ export const OWNERSHIP_MUTANTS: readonly OwnershipMutant[] = [
   { rule: '8', name: 'the last silent member is dropped', file: SET,
     old: 'if (inStep === 0)\n            return false;', new: '' },
   { rule: '9', name: 'takes without a change of the record', file: HOLDER,
-    old: 'unlessSessionOf: undefined }, nowMs, why);', new: 'unlessSessionOf: undefined }, nowMs, why);\n        this.#enterTerm(claimed, nowMs, why);' },
+    old: '...claim, unlessSessionOf }, nowMs, why);', new: '...claim, unlessSessionOf }, nowMs, why);\n        this.#enterTerm(claimed, nowMs, why);' },
   { rule: '9', name: 'no wait after the fence', file: HOLDER,
     old: 'answer.olderLeaseMs === 0)', new: 'answer.olderLeaseMs >= 0)' },
   { rule: '9', name: 'the wait for leases nobody can tell of', file: HOLDER,
@@ -239,8 +240,10 @@ export const OWNERSHIP_MUTANTS: readonly OwnershipMutant[] = [
     old: 'this.#ports.memory.adopt(member);', new: '' },
   { rule: '16', name: 'a partition begins empty as if its stores could not find their disks', file: HOLDER,
     old: 'withGivenUp(record, [...gone, ...added])', new: 'withGivenUp(record, added)' },
-  { rule: '16', name: 'what was given up passes for gone in another boot of its store', file: OUTSIDE,
-    old: 'if (!isBack || isMemberOf', new: "if (!isBack && this.#ports.stores.bootOf(member.storeId) !== '')\n                this.noteOut(member);\n            if (!isBack || isMemberOf" },
+  { rule: '16', name: 'what is gone is given up for good in another boot of its store', file: OUTSIDE,
+    old: 'if (member.isGone === true)', new: 'if (member.epoch < 0)' },
+  { rule: '16', name: 'a copy that is back is not read, where no store is free', heldBy: DISKS_TEST, file: HOLDER,
+    old: 'if (source === undefined)\n            return false;', new: 'if (source?.epoch !== -1)\n            return false;' },
   { rule: '17', name: 'who takes over delivers before it knows what operators decided', file: HOLDER,
     old: 'if (this.#set === undefined || !this.#hasRules)', new: 'if (this.#set === undefined)' },
   { rule: '17', name: 'a hold is forgotten at a takeover', file: PART,

@@ -3,7 +3,7 @@
  * leaves one
  * copy; then calm, in which everything answered 250 must be delivered, and doubled, without a person.
  */
-import { holderKey, isSameTerm } from '../../../src/protocol/partition-record.js';
+import { holderKey, isSameTerm, isMemberOf } from '../../../src/protocol/partition-record.js';
 import { Prng } from '../../../src/base/prng.js';
 import { OutageWatch } from './outage-watch.js';
 import { PropertyBroken } from './property-broken.js';
@@ -294,7 +294,29 @@ class Run {
     for (const store of stores) {
       world.endStoreWithout(store, () => { store.hideFile(); });
       this.#healIn(this.#random.below(1000), () => { world.startStore(store); });
-      this.#healIn(6000 + this.#random.below(9000), () => { this.#findDisk(store); });
+    }
+    if (this.#random.below(3) === 0) {
+      this.#healIn(6000 + this.#random.below(9000), () => { this.#findAllDisks(); });
+    } else {
+      for (const store of stores) this.#healIn(6000 + this.#random.below(9000), () => { this.#findDisk(store); });
+    }
+  }
+
+  /** The site is stopped once more, and all its disks are mounted: what came meanwhile is lost. */
+  #findAllDisks(): void {
+    const world = this.#world;
+    const late = world.stores.filter(({ lateBootId }) => lateBootId !== '');
+    for (const { partition } of world.partitions) {
+      const gaveUp = world.custody.truth(partition)?.gaveUp ?? [];
+      if (late.some(({ storeId, lateBootId }) => isMemberOf(gaveUp, storeId, lateBootId))) world.custody.loseNew(partition);
+    }
+    this.#killNow(world.processes, []);
+    for (const store of late) {
+      const { lateBootId } = store;
+      if (store.isUp) world.endStore(store, false);
+      store.findFile();
+      if (store.filedBootId !== lateBootId) world.loseGivenUp(store, lateBootId);
+      world.startStore(store);
     }
   }
 

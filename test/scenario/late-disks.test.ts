@@ -1,0 +1,119 @@
+/**
+ * All stores of a site start before their disks are there, and nobody has anything in memory: what they held begins empty.
+ * When they are started again with their disks, what lay there is delivered (rule 16 of docs/model).
+ */
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { COMMITTED } from '../../src/gateway/mail-types.js';
+import type { PartitionHolder } from '../../src/recovery/ownership/holder.js';
+import { loaded, recordOf, untilHeldBy } from './pair.js';
+import type { Pair } from './pair.js';
+import type { StoreNode } from './store-node.js';
+import { World } from './world.js';
+
+const OLD = 40;
+const NEW = 20;
+
+function stop(world: World, store: StoreNode): void {
+  let isDown = false;
+  store.leave(0, true, () => {
+    store.kill();
+    isDown = true;
+  });
+  world.until(() => isDown);
+}
+
+function take(world: World, count: number): void {
+  const letters = world.submitMany(count, ['q1', 'q2', 'q3']);
+  world.until(() => letters.every(({ outcome }) => outcome === COMMITTED));
+}
+
+function holderAt({ group, name }: Pair, id: string): PartitionHolder {
+  return [...(group.gateway(id).core?.holdings.all() ?? [])].find((each) => each.name === name)?.holder ?? assert.fail('it is held');
+}
+
+/** Empty, with the disks of all its stores in a drawer; and what came since. */
+function lateDisks(): { readonly world: World; readonly disks: readonly Uint8Array[][] } {
+  const world = World.started();
+  world.hops.script = () => 'hang';
+  take(world, OLD);
+  world.gateway.kill();
+  const disks = world.stores.map((store) => {
+    stop(world, store);
+    const disk = [...store.disk];
+    store.putBack([]);
+    return disk;
+  });
+  for (const store of world.stores) store.start();
+  world.startGateway();
+  world.run(30_000);
+  take(world, NEW);
+  world.untilLevel();
+  return { world, disks };
+}
+
+describe('disks that come late', () => {
+  for (const isGatewayUp of [true, false]) {
+    test(`all at once, ${isGatewayUp ? 'while the gateway lives: nothing is lost' : 'with a start of the gateway: what lay on them is delivered'}`, () => {
+      const { world, disks } = lateDisks();
+      if (!isGatewayUp) world.gateway.kill();
+      for (const store of world.stores) stop(world, store);
+      world.stores.forEach((store, at) => {
+        store.putBack(disks[at] ?? assert.fail('each has a disk'));
+        store.start();
+      });
+      if (!isGatewayUp) world.startGateway();
+      world.hops.script = () => 'accept';
+      world.run(180_000);
+      assert.ok(world.letters.delivered >= (isGatewayUp ? OLD + NEW : OLD), String(world.letters.delivered));
+      assert.deepEqual(world.gateway.core?.holdings.waiting(), []);
+    });
+  }
+
+  test('hold nothing up when their store is gone for good', () => {
+    const pair = loaded({ partitions: 1 });
+    const { group, first, second, third } = pair;
+    const stores = [first, second, third ?? assert.fail('there are three')];
+    for (const id of ['gw-1', 'gw-2']) group.gateway(id).kill();
+    for (const store of stores) store.kill();
+    for (const store of stores) store.start();
+    group.gateway('gw-1').start();
+    untilHeldBy(pair, 'gw-1', 2);
+    assert.equal(recordOf(pair)?.gaveUp.length, 2);
+    group.run(10_000);
+    first.kill();
+    group.run(60_000);
+    const holder = holderAt(pair, 'gw-1');
+    assert.deepEqual([holder.givenUp, holder.mayEnd], [[], true]);
+  });
+
+  test('take no room from what an operator gave up', () => {
+    const pair = loaded({ partitions: 1 }, NEW);
+    const { group, name, first, second, third = assert.fail('there are three') } = pair;
+    group.gateway('gw-1').kill();
+    group.cutOff('gw-2', true, [first, second]);
+    const isAwaited = (): boolean => group.gateway('gw-2').core?.holdings.waiting().some(({ partition }) => partition === name) === true;
+    const giveUp = (...ids: string[]): void => void group.gateway('gw-2').core?.holdings.giveUp(ids);
+    group.until(isAwaited, 'the named state', 60_000);
+    giveUp(first.id, second.id);
+    untilHeldBy(pair, 'gw-2', 1, 60_000);
+    for (let losses = 0; losses < 12; losses++) {
+      const epoch = recordOf(pair)?.epoch ?? 0;
+      group.gateway('gw-2').kill();
+      third.kill();
+      third.start();
+      group.gateway('gw-2').start();
+      group.until(() => {
+        if (isAwaited()) {
+          giveUp(first.id, second.id);
+          giveUp();
+        }
+        return (recordOf(pair)?.epoch ?? 0) > epoch;
+      }, 'that it begins anew', 120_000);
+      untilHeldBy(pair, 'gw-2', 1, 60_000);
+    }
+    const gaveUp = recordOf(pair)?.gaveUp ?? [];
+    assert.equal(gaveUp.filter(({ isGone }) => isGone !== true).length, 2);
+    assert.ok(gaveUp.length < 12, String(gaveUp.length));
+  });
+});
