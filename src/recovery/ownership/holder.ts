@@ -789,8 +789,8 @@ export class PartitionHolder {
 
   /**
    * Of what was set aside before, a copy is back: it is read, like one that had left. All stores may have
-   * such copies, and none be free for a founding. From one that nobody has begun to take in, nothing was taken
-   * out: those that counted with it have no more than it has.
+   * such copies, and none be free for a founding. From one that nobody has begun to take in, nothing was
+   * taken out: those that counted with it have no more than it has.
    */
   #readBack(
     record: PartitionRecord, before: readonly GivenUpCopy[], unlessSessionOf: HolderId | undefined,
