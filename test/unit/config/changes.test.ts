@@ -14,6 +14,14 @@ const ROUTES = `
     - {domain: '*', via: 'smtp://127.0.0.1:27'}
 `;
 
+const FROM_FILE = `
+gateway:
+  id: gw-1
+  host: box-1
+  secret_file: FILE
+  stores: [{id: s1, host: box-2, paths: [{name: A, address: '127.0.0.1:7401'}]}, {id: s2, host: box-3, paths: [{name: A, address: '127.0.0.1:7402'}]}]
+  routes:${ROUTES}`;
+
 function keysOf(more: string, routes = ROUTES, secret = 'a secret of 16 or more characters'): KeysInFile {
   const text = `
 gateway:
@@ -65,10 +73,24 @@ describe('changes between two readings of a file', () => {
     assert.deepEqual(changes(before, after).restart, ['gateway.routes[0].verp']);
   });
 
+  test('of the secret of links need none, whether it stands in the file or in one of its own', () => {
+    assert.deepEqual(changes(keysOf(''), keysOf('', ROUTES, 'another secret of 16 characters')), { changed: ['gateway.secret'], restart: [] });
+    const folder = mkdtempSync(path.join(tmpdir(), 'twinpost-links-'));
+    const file = path.join(folder, 'secret');
+    const read = (secret: string): KeysInFile => {
+      writeFileSync(file, secret, { mode: 0o600 });
+      const result = parseConfig(FROM_FILE.replace('FILE', file), 'f.yaml', { role: 'gateway', stateDir: '/state' });
+      assert.ok(result.ok);
+      return result;
+    };
+    assert.deepEqual(changes(read('0123456789abcdef'), read('0123456789abcdef\nfedcba9876543210')), { changed: ['gateway.secret_file'], restart: [] });
+    rmSync(folder, { recursive: true });
+  });
+
   test('of anything else need one, each by its name', () => {
-    const after = keysOf('  memory: {limit: 1GiB}\n  workers: 2\n  smtp: {feedback: {address: fbl@a.example}}\n  delivery: {order: strict}\n  mirror: {partitions: 8}\n', ROUTES, 'another secret of 16 characters');
+    const after = keysOf('  memory: {limit: 1GiB}\n  workers: 2\n  smtp: {feedback: {address: fbl@a.example}}\n  delivery: {order: strict}\n  mirror: {partitions: 8}\n', ROUTES);
     assert.deepEqual(changes(keysOf(''), after).restart.toSorted(), [
-      'gateway.delivery.order', 'gateway.memory.limit', 'gateway.mirror.partitions', 'gateway.secret', 'gateway.smtp.feedback', 'gateway.workers',
+      'gateway.delivery.order', 'gateway.memory.limit', 'gateway.mirror.partitions', 'gateway.smtp.feedback', 'gateway.workers',
     ]);
   });
 
