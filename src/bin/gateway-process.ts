@@ -9,7 +9,7 @@ import type { GatewayFile, RunningRole } from '../cli/context.js';
 import { gatewayTls, unusableLinkFiles } from '../cli/link-files.js';
 import { unusableFiles, unusableModules } from '../cli/reception-files.js';
 import { unusableSources } from '../cli/source-addresses.js';
-import { configurationHash, routesHash } from '../config/changes.js';
+import { KEYS_OF_GATEWAY, configurationHash, routesHash } from '../config/changes.js';
 import { certificateFiles, watchCertificates } from '../platform/node/certificate-ends.js';
 import type { CertificateEnds } from '../platform/node/certificate-ends.js';
 import { CliError, startErrorText } from '../cli/context.js';
@@ -86,7 +86,7 @@ export async function startGatewayProcess(
 }
 
 /** The gateway of this process, which may begin anew, and go by another configuration. */
-class GatewayLife implements ReloadTarget {
+class GatewayLife implements ReloadTarget<GatewayConfig> {
   #config: GatewayConfig;
   #options: GatewayOptions;
   readonly #ports: NodePorts;
@@ -114,7 +114,9 @@ class GatewayLife implements ReloadTarget {
 
   /** Reads the file again when somebody asks for it; as a worker, when the upper process does. */
   follow(file: GatewayFile, hangUps: HangUps | undefined): void {
-    const reloads = new Reloads(file, { log: this.#ports.log, target: this, onBroken: this.onError });
+    const reloads = new Reloads(file, {
+      log: this.#ports.log, keysOf: KEYS_OF_GATEWAY, target: this, onBroken: this.onError,
+    });
     const worker = cluster.isWorker ? new WorkerReloads(reloads, this, tellUpper) : undefined;
     this.#reloads = {
       reload: (order) => (worker ?? reloads).reload(order),

@@ -21,7 +21,8 @@ import type { Worker } from 'node:cluster';
 import { Restarts } from '../base/restarts.js';
 import type { GatewayFile, RunningRole } from '../cli/context.js';
 import { CliError } from '../cli/context.js';
-import { configurationHash } from '../config/changes.js';
+import { KEYS_OF_GATEWAY, configurationHash } from '../config/changes.js';
+import type { GatewayConfig } from '../config/types.js';
 import { workerConfig, workerId } from '../config/workers.js';
 import { crc32 } from '../platform/node/checksum.js';
 import { defaultMemoryBytes } from '../platform/node/memory.js';
@@ -106,7 +107,7 @@ class UpperProcess {
   readonly #id: string;
   readonly #ports: NodePorts;
   readonly #workers: AllWorkers;
-  readonly #reloads: Reloads;
+  readonly #reloads: Reloads<GatewayConfig>;
   #stopBoundMs: number;
 
   constructor(file: GatewayFile, ports: NodePorts, hangUps: HangUps | undefined) {
@@ -117,7 +118,7 @@ class UpperProcess {
     this.seats = Array.from({ length: workers }, (_none, index) => this.#makeSeat(index + 1));
     this.#workers = new AllWorkers(this.seats);
     this.#reloads = new Reloads(file, {
-      log: ports.log,
+      log: ports.log, keysOf: KEYS_OF_GATEWAY,
       target: {
         prepare: (next) => this.#prepare(next),
         refused: (why) => { this.#workers.refused(why); },

@@ -1,5 +1,5 @@
 /**
- * A gateway reads its configuration again (docs/RELOAD.md): by SIGHUP, by `config reload`, by the admin HTTP.
+ * A process reads its configuration again (docs/RELOAD.md): by SIGHUP, by `config reload`, by the admin HTTP.
  *
  *   asked ─► read and checked whole ─► compared ─► made ready ─► in force, all of it in one step
  *                   └ wrong              └ a key       └ can't be had: a port, a file, a route with mail
@@ -7,13 +7,13 @@
  *                                          a restart ─► refused: nothing has changed; logged, shown by status
  *
  * One after another; who asks while one waits for its turn gets its answer. Not here: what follows the new
- * configuration (gateway/daemon/gateway-daemon.ts), and how workers do it together (worker-reloads.ts).
+ * configuration (gateway/daemon/gateway-daemon.ts, kvs/daemon/store-daemon.ts), and how workers do it
+ * together (worker-reloads.ts).
  */
 import type { Order } from '../admin-api/orders.js';
 import { errorText } from '../base/error-text.js';
-import type { FileReadAgain, GatewayFile } from '../cli/context.js';
-import { changesBetween, configurationHash } from '../config/changes.js';
-import type { KeysInFile } from '../config/changes.js';
+import type { FileReadAgain, RoleFile } from '../cli/context.js';
+import type { KeysInFile, KeysOfRole } from '../config/changes.js';
 import type { Path } from '../config/keys/key.js';
 import { pathText } from '../config/problems.js';
 import type { ReloadComparison, ReloadOutcome } from '../gateway/daemon/gateway-options.js';
@@ -25,16 +25,19 @@ const IN_FORCE = 'the configuration was read again and is in force';
 const REFUSED = 'the configuration was read again and is refused: the one before stays in force';
 
 /** Who is to go by another configuration. */
-export interface ReloadTarget {
+export interface ReloadTarget<C> {
   /** Rejects when it can't; nothing has changed until use(). */
-  prepare(file: GatewayFile): Promise<Renewal>;
+  prepare(file: RoleFile<C>): Promise<Renewal>;
   /** For status. */
   refused(why: string): void;
 }
 
-interface ReloadsPorts {
+type Place = Pick<FileReadAgain<unknown>, 'place'>;
+
+interface ReloadsPorts<C> {
   readonly log: EventLog;
-  readonly target: ReloadTarget;
+  readonly keysOf: KeysOfRole;
+  readonly target: ReloadTarget<C>;
   /** What was ready could not be put in force: an error of our own, after which nothing is sure. */
   onBroken(error: unknown): void;
 }
@@ -45,16 +48,16 @@ export interface ReadyReload extends Renewal {
   readonly hash: string;
 }
 
-export class Reloads {
-  readonly #ports: ReloadsPorts;
-  readonly #again: () => FileReadAgain;
+export class Reloads<C> {
+  readonly #ports: ReloadsPorts<C>;
+  readonly #again: () => FileReadAgain<C>;
   /** Of what is in force. */
   #keys: KeysInFile;
   #running: Promise<unknown> = Promise.resolve();
   /** Has not begun: it serves all who ask until it does. */
   #waiting: { readonly orders: Order[]; readonly outcome: Promise<ReloadOutcome> } | undefined;
 
-  constructor({ again, keys }: GatewayFile, ports: ReloadsPorts) {
+  constructor({ again, keys }: RoleFile<C>, ports: ReloadsPorts<C>) {
     this.#again = again;
     this.#keys = keys;
     this.#ports = ports;
@@ -62,7 +65,7 @@ export class Reloads {
 
   /** Of what is in force. */
   get hash(): string {
-    return configurationHash(this.#keys);
+    return this.#ports.keysOf.hash(this.#keys);
   }
 
   reload(order: Order): Promise<ReloadOutcome> {
@@ -95,7 +98,7 @@ export class Reloads {
   }
 
   /** What prepare() would find, without a port that is opened for it; `count`: of messages that follow. */
-  async compare(count: (file: GatewayFile) => Promise<number>): Promise<ReloadComparison> {
+  async compare(count: (file: RoleFile<C>) => Promise<number>): Promise<ReloadComparison> {
     let changed: readonly string[] = [];
     try {
       const read = this.#read();
@@ -108,15 +111,15 @@ export class Reloads {
   }
 
   /** Throws when the file is bad; `why`: a key of it needs a restart. */
-  #read(): { readonly file: FileReadAgain; readonly changed: readonly string[]; readonly why: string } {
+  #read(): { readonly file: FileReadAgain<C>; readonly changed: readonly string[]; readonly why: string } {
     const file = this.#again();
-    const { changed, needRestart } = changesBetween(this.#keys, file.keys);
+    const { changed, needRestart } = this.#ports.keysOf.changes(this.#keys, file.keys);
     return { file, changed, why: needRestart.length === 0 ? '' : restartText(file, needRestart) };
   }
 
-  #ready({ keys }: GatewayFile, changed: readonly string[], { use, drop }: Renewal): ReadyReload {
+  #ready({ keys }: RoleFile<C>, changed: readonly string[], { use, drop }: Renewal): ReadyReload {
     return {
-      changed, drop, hash: configurationHash(keys),
+      changed, drop, hash: this.#ports.keysOf.hash(keys),
       use: () => {
         try {
           use();
@@ -147,7 +150,7 @@ export class Reloads {
 }
 
 /** What is about a key names its place. */
-async function placed<T>({ place }: FileReadAgain, made: Promise<T>): Promise<T> {
+async function placed<T>({ place }: Place, made: Promise<T>): Promise<T> {
   try {
     return await made;
   } catch (error) {
@@ -162,9 +165,9 @@ function firstOf(text: string): string {
   return more.length === 0 ? first : `${first} (and ${String(more.length)} more: twinpost config check FILE)`;
 }
 
-function restartText({ place }: FileReadAgain, paths: readonly Path[]): string {
+function restartText({ place }: Place, paths: readonly Path[]): string {
   const [first = []] = paths;
   const names = [...new Set(paths.map(pathText))];
-  return `${place(first)}: ${names.join(', ')}: expected what the running gateway began with, found a `
+  return `${place(first)}: ${names.join(', ')}: expected what this process began with, found a `
     + 'change: that needs a restart';
 }

@@ -5,7 +5,6 @@
  */
 import type { Order } from '../admin-api/orders.js';
 import type { PassedSignal } from '../cli/context.js';
-import type { EventLog } from '../platform/ports.js';
 
 export class Signals {
   readonly #controller = new AbortController();
@@ -45,8 +44,6 @@ export class Signals {
   }
 }
 
-const NOTHING_CHANGES =
-  'SIGHUP changes nothing in a store: certificates are read again by themselves, all else by a restart';
 /**
  * They would end a process, and ask for nothing here: SIGUSR2 has a log file opened anew (log-file.ts), and
  * who writes to no file gets it, too; past a limit for files the write itself fails (SIGXFSZ). SIGUSR1, which
@@ -77,10 +74,6 @@ export class HangUps {
 
   reload(reloads: { reload(order: Order): Promise<unknown> }): void {
     this.#by(() => { void reloads.reload(HANG_UP); });
-  }
-
-  ignore(log: EventLog): void {
-    this.#by(() => { log.warn('signal', NOTHING_CHANGES); });
   }
 
   /** For who has processes that go by them. */

@@ -1,12 +1,14 @@
 /** Composition root of a store: configuration in, running daemon out. Behaviour is in kvs/daemon. */
 import { errorText } from '../base/error-text.js';
-import type { RunningRole } from '../cli/context.js';
+import type { RunningRole, StoreFile } from '../cli/context.js';
 import { CliError } from '../cli/context.js';
 import { storeTls, unusableLinkFiles } from '../cli/link-files.js';
+import { keysOfStore } from '../config/changes.js';
 import { addressText } from '../config/keys/values.js';
 import type { StoreConfig } from '../config/types.js';
 import { startStore } from '../kvs/daemon/store-daemon.js';
-import { watchCertificates } from '../platform/node/certificate-ends.js';
+import type { StoreDaemonOptions } from '../kvs/daemon/store-daemon.js';
+import { certificateFiles, watchCertificates } from '../platform/node/certificate-ends.js';
 import { crc32 } from '../platform/node/checksum.js';
 import { defaultMemoryBytes } from '../platform/node/memory.js';
 import { MessagePacker } from '../platform/node/packer.js';
@@ -17,7 +19,7 @@ import type { NodePorts } from './node-ports.js';
 import { drainLog, nodePorts } from './node-ports.js';
 import type { HangUps } from './signals.js';
 import { packageVersion } from './package-version.js';
-
+import { Reloads } from './reloads.js';
 
 function listenerOf({ id, tls }: StoreConfig, ports: NodePorts): Listener {
   if (tls === undefined) return ports.transport;
@@ -28,6 +30,16 @@ function listenerOf({ id, tls }: StoreConfig, ports: NodePorts): Listener {
   } catch (error) {
     throw new CliError(`store ${id}: tls: ${errorText(error)}`);
   }
+}
+
+function requireLinkFiles(config: StoreConfig): void {
+  const unusable = unusableLinkFiles(undefined, [config]);
+  if (unusable.length > 0) throw new CliError(unusable.join('\n'));
+}
+
+function gatewaysOf({ gateways }: StoreConfig): StoreDaemonOptions['gateways'] {
+  return gateways.map(({ admin, ...client }) =>
+    ({ ...client, admin: admin === undefined ? undefined : addressText(admin) }));
 }
 
 /** Nothing that it may hold by now is let go of without the gateways having it elsewhere, or a file. */
@@ -42,12 +54,12 @@ function endRefused(
 }
 
 export async function startStoreProcess(
-  config: StoreConfig, hangUps: HangUps | undefined,
+  file: StoreFile, hangUps: HangUps | undefined,
 ): Promise<RunningRole> {
-  const unusable = unusableLinkFiles(undefined, [config]);
-  if (unusable.length > 0) throw new CliError(unusable.join('\n'));
+  const { config } = file;
+  requireLinkFiles(config);
   const ports = nodePorts(config.log, config.id);
-  hangUps?.ignore(ports.log);
+  const certificates = watchCertificates(storeTls(config), ports.log);
   const running = await startStore(
     {
       ...config,
@@ -56,19 +68,35 @@ export async function startStoreProcess(
         name, ...address, advertised: advertised === undefined ? undefined : addressText(advertised),
       })),
       admin: config.admin,
-      gateways: config.gateways.map(({ admin, ...client }) =>
-        ({ ...client, admin: admin === undefined ? undefined : addressText(admin) })),
+      gateways: gatewaysOf(config),
       memoryLimitBytes: config.memory.limitBytes ?? defaultMemoryBytes(config.oneHost),
       version: packageVersion(),
     },
     {
       clock: ports.clock, crc32, packer: new MessagePacker(), secrets: ports.secrets, log: ports.log,
       listener: listenerOf(config, ports),
-      certificateEnds: watchCertificates(storeTls(config), ports.log).ends,
+      certificateEnds: certificates.ends,
       logLosses: ports.destination,
       onRefused: (why) => { endRefused(config.id, why, () => running.stop(), ports); },
     },
   );
+  const reloads = new Reloads(file, {
+    log: ports.log, keysOf: keysOfStore(config.id), onBroken: (error) => { throw error; },
+    target: {
+      prepare: ({ config: next }) => {
+        requireLinkFiles(next);
+        const use = (): void => {
+          const { groupSecret, configurationHash } = next;
+          running.renew({ gateways: gatewaysOf(next), groupSecret, configurationHash });
+          ports.log.level = next.log.level;
+          certificates.lookAt(certificateFiles(storeTls(next)), Date.now());
+        };
+        return Promise.resolve({ use, drop: () => undefined });
+      },
+      refused: () => undefined,
+    },
+  });
+  hangUps?.reload(reloads);
   const listens = config.paths.map(({ name, address: { host, port } }, i) =>
     `${name} ${host}:${String(running.ports[i] ?? port)}`);
   const admin = `${config.admin.listen.host}:${String(running.adminPort)}`;

@@ -31,7 +31,7 @@ const roles: Roles = {
   gateway: async (file) => (file.config.workers > 1
     ? (await import('./gateway-workers.js')).startGatewayWorkers(file, hangUps)
     : (await import('./gateway-process.js')).startGatewayProcess(file, hangUps)),
-  store: async (config) => (await import('./store-process.js')).startStoreProcess(config, hangUps),
+  store: async (file) => (await import('./store-process.js')).startStoreProcess(file, hangUps),
 };
 
 const terminal: Terminal = {

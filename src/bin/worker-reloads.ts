@@ -14,6 +14,7 @@ import type { Order } from '../admin-api/orders.js';
 import type { GatewayFile } from '../cli/context.js';
 import { CliError } from '../cli/context.js';
 import { configurationHash } from '../config/changes.js';
+import type { GatewayConfig } from '../config/types.js';
 import type { ReloadOutcome } from '../gateway/daemon/gateway-options.js';
 import type { Renewal } from '../gateway/inbound/listener.js';
 import type { ReadyReload, ReloadTarget, Reloads } from './reloads.js';
@@ -27,8 +28,8 @@ const RUNS_OTHER = '. It runs another configuration than its fellows: end it, it
 
 /** A worker's part. */
 export class WorkerReloads {
-  readonly #reloads: Pick<Reloads, 'prepare'>;
-  readonly #target: Pick<ReloadTarget, 'refused'>;
+  readonly #reloads: Pick<Reloads<GatewayConfig>, 'prepare'>;
+  readonly #target: Pick<ReloadTarget<GatewayConfig>, 'refused'>;
   readonly #tell: (message: ReloadMessage) => void;
   readonly #asked = new Map<number, (outcome: ReloadOutcome) => void>();
   #number = 0;
@@ -37,7 +38,7 @@ export class WorkerReloads {
   #dropped = 0;
 
   constructor(
-    reloads: Pick<Reloads, 'prepare'>, target: Pick<ReloadTarget, 'refused'>,
+    reloads: Pick<Reloads<GatewayConfig>, 'prepare'>, target: Pick<ReloadTarget<GatewayConfig>, 'refused'>,
     tell: (message: ReloadMessage) => void,
   ) {
     this.#reloads = reloads;
@@ -94,7 +95,7 @@ export interface ReloadedWorker {
 }
 
 /** The upper process' part. */
-export class AllWorkers implements ReloadTarget {
+export class AllWorkers implements ReloadTarget<GatewayConfig> {
   readonly #workers: readonly ReloadedWorker[];
   #number = 0;
   /** Of those that were asked, who has not answered. */

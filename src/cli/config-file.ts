@@ -3,10 +3,10 @@ import { SECRET_CHARACTERS_MIN } from '../config/checks.js';
 import { EMBEDDED_NAME, EMBEDDED_UP_YAML } from '../config/embedded.js';
 import { loadConfigFile, parseConfig } from '../config/load.js';
 import type { LoadOptions, LoadResult } from '../config/load.js';
-import type { Config, GatewayConfig } from '../config/types.js';
+import type { Config, GatewayConfig, StoreConfig } from '../config/types.js';
 import { upConfig } from '../config/up-gateways.js';
 import { defaultMemoryBytes } from '../platform/node/memory.js';
-import type { CliContext, FileReadAgain, GatewayFile } from './context.js';
+import type { CliContext, FileReadAgain, GatewayFile, StoreFile } from './context.js';
 import { CliError, UsageError } from './context.js';
 import { requireStateDir } from './folders.js';
 
@@ -41,7 +41,7 @@ export function gatewayFile(
   file: string | undefined, stateDir: string | undefined, context: CliContext, verb: string,
   asRun: (config: GatewayConfig, file: string) => GatewayConfig,
 ): GatewayFile {
-  const again = (): FileReadAgain => {
+  const again = (): FileReadAgain<GatewayConfig> => {
     const { config, value, contents, place } = readFor('gateway', file, stateDir, context, verb);
     const { gateway } = config;
     if (gateway === undefined) {
@@ -51,6 +51,18 @@ export function gatewayFile(
   };
   const { config, keys } = again();
   requireStateDir(config, stateDir);
+  return { config, keys, again };
+}
+
+/** The section of one store, likewise. */
+export function storeFile(
+  file: string | undefined, context: CliContext, asRun: (config: Config) => StoreConfig,
+): StoreFile {
+  const again = (): FileReadAgain<StoreConfig> => {
+    const { config, value, contents, place } = readFor('store', file, undefined, context, 'store');
+    return { config: asRun(config), keys: { value, contents }, place, again };
+  };
+  const { config, keys } = again();
   return { config, keys, again };
 }
 

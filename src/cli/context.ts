@@ -16,22 +16,25 @@ export interface RunningRole {
   stop(): Promise<void>;
 }
 
-/** What a gateway runs by, and the way to the same file as it is later (docs/RELOAD.md). */
-export interface GatewayFile {
-  readonly config: GatewayConfig;
+/** What a role runs by, and the way to the same file as it is later (docs/RELOAD.md). */
+export interface RoleFile<C> {
+  readonly config: C;
   readonly keys: KeysInFile;
   /** Throws a CliError with all that is wrong with it, one line each. */
-  readonly again: () => FileReadAgain;
+  readonly again: () => FileReadAgain<C>;
 }
 
-export interface FileReadAgain extends GatewayFile {
+export type GatewayFile = RoleFile<GatewayConfig>;
+export type StoreFile = RoleFile<StoreConfig>;
+
+export interface FileReadAgain<C> extends RoleFile<C> {
   /** FILE:LINE of a key. It keeps the whole document in memory, so it is for a moment only. */
   readonly place: (path: Path) => string;
 }
 
 export interface Roles {
   gateway(file: GatewayFile): Promise<RunningRole>;
-  store(config: StoreConfig): Promise<RunningRole>;
+  store(file: StoreFile): Promise<RunningRole>;
 }
 
 /** A file that is none: what comes by stdin. On the command line it may be written as "-". */

@@ -1,6 +1,7 @@
 /** `twinpost store`: holds mirrored partitions in memory until told to stop. */
 import type { Argv } from 'yargs';
-import { loadFor } from './config-file.js';
+import type { Config, StoreConfig } from '../config/types.js';
+import { storeFile } from './config-file.js';
 import type { CliContext } from './context.js';
 import { CliError, UsageError } from './context.js';
 import { requireLogFile, requireStateDir } from './folders.js';
@@ -30,23 +31,30 @@ export function storeCommand(cli: Argv, context: CliContext, done: (code: number
         .example('$0 store --config configs/store.yaml', 'run the store of this file');
     },
     async (args) => {
-      const { stores, file } = loadFor('store', args.config, undefined, context);
-      const store = args.id === undefined ? stores[0] : stores.find((candidate) => candidate.id === args.id);
-      if (store === undefined) {
-        const known = stores.map((candidate) => candidate.id).join(', ');
-        throw new CliError(stores.length === 0
-          ? `${file}:1: store: expected this section, found nothing`
-          : `no store '${args.id ?? ''}' in ${file}; there are: ${known}`);
-      }
-      if (args.id === undefined && stores.length > 1) {
-        throw new UsageError(`${file} describes ${String(stores.length)} stores: which one? --id `
-          + `${stores.map((candidate) => candidate.id).join(' or --id ')}`);
-      }
-      const stateDir = args['state-dir'] ?? store.stateDir;
-      requireStateDir({ ...store, stateDir }, args['state-dir']);
-      const log = { ...store.log, file: args['log-file'] ?? store.log.file };
-      requireLogFile({ ...store, log }, args['log-file']);
-      done(await runRole('store', () => context.roles.store({ ...store, stateDir, log }), context));
+      const { 'state-dir': folder, 'log-file': logFile } = args;
+      const file = storeFile(args.config, context, (config) => {
+        const store = storeOf(config, args.id);
+        const log = { ...store.log, file: logFile ?? store.log.file };
+        return { ...store, stateDir: folder ?? store.stateDir, log };
+      });
+      requireStateDir(file.config, folder);
+      requireLogFile(file.config, logFile);
+      done(await runRole('store', () => context.roles.store(file), context));
     },
   );
+}
+
+function storeOf({ stores, file }: Config, id: string | undefined): StoreConfig {
+  const store = id === undefined ? stores[0] : stores.find((candidate) => candidate.id === id);
+  if (store === undefined) {
+    const known = stores.map((candidate) => candidate.id).join(', ');
+    throw new CliError(stores.length === 0
+      ? `${file}:1: store: expected this section, found nothing`
+      : `no store '${id ?? ''}' in ${file}; there are: ${known}`);
+  }
+  if (id === undefined && stores.length > 1) {
+    throw new UsageError(`${file} describes ${String(stores.length)} stores: which one? --id `
+      + `${stores.map((candidate) => candidate.id).join(' or --id ')}`);
+  }
+  return store;
 }

@@ -7,6 +7,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { errorText } from '../base/error-text.js';
 import { invariant } from '../base/invariant.js';
+import { utf8Bytes } from '../base/utf8.js';
 import { FALLBACK_PREFERENCE } from '../gateway/queue/next-hop.js';
 import type { VerpOptions } from '../gateway/queue/router.js';
 import type { HostTerms, NextHop, OtherHost } from '../gateway/mail-types.js';
@@ -57,16 +58,16 @@ export function buildConfig(file: FileValue, context: BuildContext, problems: Pr
     },
   });
   const { gateway, stores = keys.store === undefined ? [] : [keys.store] } = keys;
-  const secret = gateway === undefined ? undefined : secretBytes(gateway, ['gateway'], context, problems);
+  const secrets = gateway === undefined ? [] : linkSecrets(gateway, ['gateway'], context, problems);
   const etcd = etcdChoice(keys.register);
   return freeze({
     file: context.file,
     gateway: gateway === undefined ? undefined : gatewayConfig(
-      keys, gateway, secret ?? new Uint8Array(), etcd, context, problems,
+      keys, gateway, secrets, etcd, context, problems,
     ),
     stores: stores.map((store, i) => {
       const at = keys.stores === undefined ? ['store'] : ['stores', i];
-      const built = storeConfig(keys, store, at, secret, context, problems);
+      const built = storeConfig(keys, store, at, secrets[0], context, problems);
       return { ...built, register: etcd, configurationHash: storeHash(file, i) };
     }),
     sink: keys.sink,
@@ -74,7 +75,7 @@ export function buildConfig(file: FileValue, context: BuildContext, problems: Pr
 }
 
 function gatewayConfig(
-  keys: FileKeys, gateway: GatewayKeys, secret: Uint8Array, etcd: RegisterChoice | undefined,
+  keys: FileKeys, gateway: GatewayKeys, secrets: readonly Uint8Array[], etcd: RegisterChoice | undefined,
   context: BuildContext, problems: Problems,
 ): GatewayConfig {
   const stateDir = context.stateDir ?? gateway.stateDir;
@@ -88,7 +89,7 @@ function gatewayConfig(
     routes: gateway.routes.map((route, i) => ({
       ...routeConfig(route, gateway), ...verpConfig(route.verp, i, problems),
     })),
-    secret,
+    secrets,
     stores: storePeers(keys, gateway),
     learnStores: etcd === undefined ? undefined : learnStores(keys, gateway),
     stateDir,
@@ -335,10 +336,10 @@ function storeConfig(
   const isOpen = keys.register !== 'file' && store.gateways === undefined && own.length === 0;
   const group = (): Uint8Array => {
     const isOfGateway = !hasSecret(store) && secretOfGateway !== undefined;
-    return isOfGateway ? secretOfGateway : secretBytes({ secret, secretFile }, at, context, problems);
+    return isOfGateway ? secretOfGateway : linkSecret({ secret, secretFile }, at, context, problems);
   };
   const secretOfClient = (client: SecretHolder, i: number): Uint8Array =>
-    hasSecret(client) ? secretBytes(client, [...at, 'gateways', i], context, problems) : group();
+    hasSecret(client) ? linkSecret(client, [...at, 'gateways', i], context, problems) : group();
   const named = store.gateways?.flatMap((client, i) =>
     clientsOf(client.id, client.workers, secretOfClient(client, i), client.admin));
   return {
@@ -361,21 +362,25 @@ function hasSecret({ secret, secretFile }: SecretHolder): boolean {
   return secret !== undefined || secretFile !== undefined;
 }
 
-function secretBytes(
+/** A store goes by one: the first line of its file. */
+function linkSecret(holder: SecretHolder, at: Path, context: BuildContext, problems: Problems): Uint8Array {
+  return linkSecrets(holder, at, context, problems)[0] ?? new Uint8Array();
+}
+
+function linkSecrets(
   { secret, secretFile }: SecretHolder, at: Path, context: BuildContext, problems: Problems,
-): Uint8Array {
-  if (secret !== undefined) return Buffer.from(secret, 'utf8');
-  if (secretFile === undefined) return Buffer.from(context.environmentSecret ?? '', 'utf8');
+): readonly Uint8Array[] {
+  if (secret !== undefined) return [utf8Bytes(secret)];
+  if (secretFile === undefined) return [utf8Bytes(context.environmentSecret ?? '')];
   try {
     const text = readSecretFile(secretFile, 'a secret', SECRET_BYTES_MAX).trim();
     context.contents.set(pathText([...at, 'secret_file']), text);
-    if (text.length >= SECRET_CHARACTERS_MIN) return Buffer.from(text, 'utf8');
-    problems.add([...at, 'secret_file'], `expected a file with at least ${String(SECRET_CHARACTERS_MIN)} `
-      + `characters, found ${String(text.length)} in '${secretFile}'`);
+    if (text !== '') return secretsOf(text, [...at, 'secret_file'], problems).map(utf8Bytes);
+    problems.add([...at, 'secret_file'], `expected a file with a secret, found nothing in '${secretFile}'`);
   } catch (error) {
     problems.add([...at, 'secret_file'], `expected a file with a secret, found: ${errorText(error)}`);
   }
-  return new Uint8Array();
+  return [];
 }
 
 /** Deep, but for byte arrays, which JavaScript can't freeze. */

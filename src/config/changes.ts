@@ -1,5 +1,5 @@
 /**
- * What two readings of one file differ in, for a gateway that runs by the first and is to go on by the second
+ * What two readings of one file differ in, for a process that runs by the first and is to go on by the second
  * (docs/RELOAD.md): which keys, and which of them a running process can't follow. And the short names of a
  * configuration and of its routes, by which people and gateways tell whether they run the same.
  */
@@ -25,6 +25,13 @@ interface Changes {
   readonly needRestart: readonly Path[];
 }
 
+/** How a role reads a file: what of it is its own. */
+export interface KeysOfRole {
+  changes(before: KeysInFile, after: KeysInFile): Changes;
+  /** Twelve digits; nothing of a secret goes into it. */
+  hash(keys: KeysInFile): string;
+}
+
 /** Keys that a running gateway follows, with all that is below them. */
 const FOLLOWED: readonly string[] = [
   ...[
@@ -36,9 +43,14 @@ const FOLLOWED: readonly string[] = [
     'retry', 'lifetime', 'bounce_lifetime', 'concurrency', 'connections', 'messages_per_connection',
     'connection_lifetime', 'connection_idle', 'min_data_rate', 'stop_timeout', 'timeouts',
   ].map((key) => `gateway.delivery.${key}`),
-  'gateway.routes',
+  'gateway.routes', 'gateway.secret', 'gateway.secret_file',
   'gateway.log.level', 'gateway.log.mail',
 ];
+
+/** Keys that a running store follows, in its section. */
+const STORE_FOLLOWS: readonly string[] = ['secret', 'secret_file', 'gateways', 'log.level'];
+/** And those of the gateway in the same file, which a store has where it has none of its own. */
+const GATEWAY_SECRETS: readonly string[] = ['gateway.secret', 'gateway.secret_file'];
 
 /** Of a route that stays: what mail in its queues was put there by. */
 const ROUTE_KEYS_KEPT = ['order', 'queues', 'lanes', 'verp'] as const;
@@ -49,10 +61,10 @@ type Route = GatewayValue['routes'][number];
 export function changesBetween(before: KeysInFile, after: KeysInFile): Changes {
   const paths = differing(sectionsOf(before.value), sectionsOf(after.value), []);
   const routes = routeChanges(before, after);
-  const contents = contentChanges(before, after);
+  const contents = contentChanges(before, after, ['gateway', 'register']);
   const needRestart = [
-    ...paths.filter((path) => !isFollowed(pathText(path))), ...routes,
-    ...contents.filter((path) => !isFollowed(path)).map((path) => path.split('.')),
+    ...paths.filter((path) => !isBelow(FOLLOWED, pathText(path))), ...routes,
+    ...contents.filter((path) => !isBelow(FOLLOWED, path)).map((path) => path.split('.')),
   ];
   return { changed: [...new Set([...paths.map(pathText), ...contents])], needRestart };
 }
@@ -74,13 +86,56 @@ export function storeHash({ register, store, stores }: FileValue, index: number)
   return hashOf(shown(fileSchema, own));
 }
 
+export const KEYS_OF_GATEWAY: KeysOfRole = { changes: changesBetween, hash: configurationHash };
+
+export function keysOfStore(id: string): KeysOfRole {
+  return {
+    changes: (before, after) => storeChanges(before, after, id),
+    hash: ({ value }) => storeHash(value, storeIndex(value, id)),
+  };
+}
+
+function storeChanges(before: KeysInFile, after: KeysInFile, id: string): Changes {
+  const at: Path = after.value.stores === undefined ? ['store'] : ['stores', storeIndex(after.value, id)];
+  const followed = [...STORE_FOLLOWS.map((key) => `${pathText(at)}.${key}`), ...GATEWAY_SECRETS];
+  const paths = [
+    ...differing(before.value.register, after.value.register, ['register']),
+    ...differing(ownGateway(before.value, id), ownGateway(after.value, id), ['gateway']),
+    ...differing(storeOf(before.value, id), storeOf(after.value, id), at),
+  ];
+  const contents = contentChanges(before, after, ['register', pathText(at), ...GATEWAY_SECRETS]);
+  return {
+    changed: [...new Set([...paths.map(pathText), ...contents])],
+    needRestart: [
+      ...paths.filter((path) => !isBelow(followed, pathText(path))),
+      ...contents.filter((path) => !isBelow(followed, path)).map((path) => path.split('.')),
+    ],
+  };
+}
+
+function storeIndex({ stores = [] }: FileValue, id: string): number {
+  return Math.max(0, stores.findIndex((store) => store.id === id));
+}
+
+function storeOf(value: FileValue, id: string): FileValue['store'] {
+  return value.stores === undefined ? value.store : value.stores[storeIndex(value, id)];
+}
+
+/** What a store takes from the gateway in its file: the secret, and in a file for `up` whom it lets in. */
+function ownGateway(value: FileValue, id: string): unknown {
+  if (value.gateway === undefined) return undefined;
+  const { id: name, workers, secret, secret_file } = value.gateway;
+  const isNamed = storeOf(value, id)?.gateways === undefined;
+  return { secret, secret_file, ...(isNamed ? { id: name, workers } : {}) };
+}
+
 /** The stores of the file are a gateway's where it names none of its own. */
 function sectionsOf({ register, gateway, stores }: FileValue): Partial<FileValue> {
   return { register, gateway, ...(gateway?.stores === undefined ? { stores } : {}) };
 }
 
-function isFollowed(path: string): boolean {
-  return FOLLOWED.some((key) => path === key || path.startsWith(`${key}.`) || path.startsWith(`${key}[`));
+function isBelow(keys: readonly string[], path: string): boolean {
+  return keys.some((key) => path === key || path.startsWith(`${key}.`) || path.startsWith(`${key}[`));
 }
 
 /** A list is one key: what moved in it differs everywhere behind. */
@@ -128,14 +183,12 @@ function verpSecret({ contents }: KeysInFile, route: number): string | undefined
 }
 
 /** Files that are named as before and hold something else. */
-function contentChanges({ contents: before }: KeysInFile, { contents: after }: KeysInFile): string[] {
+function contentChanges(
+  { contents: before }: KeysInFile, { contents: after }: KeysInFile, of: readonly string[],
+): string[] {
   return [...after]
-    .filter(([key, text]) => isOfGateway(key) && before.has(key) && before.get(key) !== text)
+    .filter(([key, text]) => isBelow(of, key) && before.has(key) && before.get(key) !== text)
     .map(([key]) => key);
-}
-
-function isOfGateway(key: string): boolean {
-  return key.startsWith('gateway.') || key.startsWith('register.');
 }
 
 function hashOf(value: unknown): string {

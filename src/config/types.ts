@@ -44,7 +44,8 @@ export interface GatewayConfig
   readonly smtp: SmtpConfig;
   readonly routes: readonly RouteOptions[];
   readonly sources: readonly MailSource[];
-  readonly secret: Uint8Array;
+  /** Of links: the first, and others that a store may still prove, or prove already. */
+  readonly secrets: readonly Uint8Array[];
   readonly stores: readonly StorePeerConfig[];
   /** Stores that the register names are used too: all, or `only` these; undefined: none. */
   readonly learnStores: LearnStores | undefined;

@@ -78,14 +78,13 @@ export class Gateway {
         gatewayId: 'gateway-1',
         incarnation,
         incarnationNonce: secrets.randomBytes(8),
-        secret,
         pathA: { host: '127.0.0.1', port: portA },
         pathB: { host: '127.0.0.1', port: portB },
         ...LINK_DEFAULTS,
         heartbeatMs: 40,
         failoverTimeoutMs: 400,
       },
-      { clock, frameWallMs: () => Math.floor(clock.wallMs()), transport: over, crc32, packer, secrets, random: Math.random, log: this.log },
+      { clock, frameWallMs: () => Math.floor(clock.wallMs()), transport: over, sharedSecrets: () => [secret], crc32, packer, secrets, random: Math.random, log: this.log },
       events,
     );
     this.link.start();

@@ -381,7 +381,7 @@ describe('a gateway that reads its configuration again', { timeout: 600_000 }, (
       gateway['memory'] = { limit: '600MiB' };
       gateway['host'] = 'another';
       gateway['smtp'] = { ...gateway['smtp'] as Part, relay_networks: ['10.0.0.0/8'] };
-    }, /gateway\.yaml:\d+: .*gateway\.memory\.limit.*: expected what the running gateway began with, found a change: that needs a restart/);
+    }, /gateway\.yaml:\d+: .*gateway\.memory\.limit.*: expected what this process began with, found a change: that needs a restart/);
     edit(cluster, (gateway) => { gateway['rescue'] = 'off'; });
     const diff = await twinpost(['config', 'diff', '--from', `${HOST}:${String(cluster.adminPort)}`]);
     assert.equal(diff.code, 1);

@@ -233,7 +233,7 @@ describe('twinpost up', () => {
     const before = reloads(readFileSync(path.join(folder, 'gateway.log'), 'latin1'));
     run.child.kill('SIGHUP');
     await linesIn(path.join(folder, 'gateway.log'), (text) => reloads(text) > before);
-    await linesIn(path.join(folder, 'store-a.log'), (text) => text.includes('SIGHUP changes nothing'));
+    await linesIn(path.join(folder, 'store-a.log'), (text) => reloads(text) > 0);
     assert.equal(await send(port('2525'), 20), 20);
     assert.doesNotMatch(run.output, /died/);
     assert.ok(run.pids.every(isAlive));

@@ -246,11 +246,11 @@ export class GatewayNode {
     return (storeId) => {
       const link = new StoreLink(
         {
-          storeId, gatewayId: options.id, incarnation, incarnationNonce, secret: options.secret,
+          storeId, gatewayId: options.id, incarnation, incarnationNonce,
           pathA: { host: storeId, port: 1 }, pathB: { host: storeId, port: 2 },
           ...LINK_MARGINS, heartbeatMs: options.heartbeatMs ?? 250, failoverTimeoutMs: options.failoverTimeoutMs ?? 2000, windowBytes: options.windowBytes, frameBytesMax: 64 * 1024 * 1024,
         },
-        { clock, frameWallMs: () => core.frame.wallMs(), transport: ports.network.transportOf(options.host ?? options.id), crc32, packer: new MessagePacker(), secrets, random: () => jitter.next(), log: ports.log },
+        { clock, frameWallMs: () => core.frame.wallMs(), transport: ports.network.transportOf(options.host ?? options.id), sharedSecrets: () => [options.secret], crc32, packer: new MessagePacker(), secrets, random: () => jitter.next(), log: ports.log },
         {
           onUp: (up) => { core.onLinkUp(up); },
           onSwitched: (switched) => { core.onLinkSwitched(switched); },

@@ -584,13 +584,13 @@ class Gateway implements RunningGateway {
     const link = new StoreLink(
       {
         storeId: store.id, gatewayId: options.id, incarnation: this.incarnation, incarnationNonce,
-        secret: options.secret, pathA: store.pathA,
+        pathA: store.pathA,
         ...(store.pathB === undefined ? {} : { pathB: store.pathB }),
         ...LINK_MARGINS, ...options.mirror, frameBytesMax: options.frameBytesMax,
       },
       {
         clock: this.#clock, frameWallMs: () => core.frame.wallMs(), transport, crc32, packer, secrets,
-        random: ports.random, log: ports.log,
+        sharedSecrets: () => this.#options.secrets, random: ports.random, log: ports.log,
       },
       this.#linkEvents(),
     );

@@ -69,7 +69,8 @@ export interface GatewayOptions extends Pick<GatewayKeys, SaidInFile> {
   readonly group: readonly string[] | undefined;
   /** In the greeting, EHLO and Received. */
   readonly hostName: string;
-  readonly secret: Uint8Array;
+  /** Of links: the first, and others that a store may still prove, or prove already. */
+  readonly secrets: readonly Uint8Array[];
   /** Who says which process holds a partition. */
   readonly register: RegisterChoice;
   /** Of this release, for its status. */

@@ -38,8 +38,10 @@ const WORKERS_TOLD_MS = 1000;
 /** How often it is looked whether somebody still goes by an earlier configuration. */
 const LOOK_MS = 1000;
 
+const NO_SECRET = new Uint8Array();
+
 type ListenersOptions =
-  Pick<GatewayOptions, 'id' | 'smtp' | 'inbound' | 'hostName' | 'secret' | 'dns'>;
+  Pick<GatewayOptions, 'id' | 'smtp' | 'inbound' | 'hostName' | 'secrets' | 'dns'>;
 
 type OfParts = 'authenticator' | 'recipients' | 'rates' | 'hooks' | 'senderChecks';
 
@@ -288,7 +290,7 @@ export class Listeners {
   }
 
   #makeParts(options: ListenersOptions, before: Parts | undefined): Parts {
-    const { hostName, smtp, inbound } = options;
+    const { hostName, smtp, inbound, secrets } = options;
     const { usersFile, usersByHttp, recipientsFile, recipientsByHttp, rates, rateExempt } = smtp;
     const fresh: Part<unknown>[] = [];
     const part = <T>(known: Part<T> | undefined, key: unknown, make: () => Made<T>): Part<T> => {
@@ -301,7 +303,7 @@ export class Listeners {
     };
     try {
       return {
-        users: part(before?.users, [usersFile, usersByHttp], () => this.#users(options)),
+        users: part(before?.users, [usersFile, usersByHttp, secrets[0]], () => this.#users(options)),
         recipients: part(before?.recipients, [recipientsFile, recipientsByHttp], () =>
           this.#recipients(options)),
         rates: part(before?.rates, [rates, rateExempt], () => [ratesOf(smtp), () => undefined]),
@@ -316,7 +318,7 @@ export class Listeners {
   }
 
   #users(
-    { smtp: { usersFile, usersByHttp }, secret }: ListenersOptions,
+    { smtp: { usersFile, usersByHttp }, secrets: [secret = NO_SECRET] }: ListenersOptions,
   ): Made<RunningUsers | undefined> {
     const { clock, log, metrics: { reception } } = this.#ports;
     if (usersByHttp !== undefined) {

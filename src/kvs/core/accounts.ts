@@ -29,7 +29,6 @@ export class GatewayAccount implements Grantee {
   readonly id: string;
   /** Salt of its shared bodies. */
   readonly number: number;
-  readonly secret: Uint8Array;
   incarnation = 0;
   nonce: Uint8Array = new Uint8Array(0);
   generation = 0;
@@ -43,10 +42,9 @@ export class GatewayAccount implements Grantee {
   granted = 0;
   heldBytes = 0;
 
-  constructor(id: string, number: number, secret: Uint8Array) {
+  constructor(id: string, number: number) {
     this.id = id;
     this.number = number;
-    this.secret = secret;
     this.holder = { gatewayId: id, incarnation: 0 };
     this.process = holderKey(this.holder);
   }

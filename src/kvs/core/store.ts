@@ -136,7 +136,8 @@ export class Store {
   /** Each owner has one for its shared bodies, also one that has no account here, or none yet. */
   readonly #numbers = new Map<string, number>();
   #lastNumber = 0;
-  readonly #groupSecret: Uint8Array | undefined;
+  #secrets: ReadonlyMap<string, Uint8Array> = new Map();
+  #groupSecret: Uint8Array | undefined;
   /** By the number of the owner. */
   readonly #rings = new Map<number, AppliedChanges>();
   readonly #ringBytesMax: number;
@@ -176,24 +177,30 @@ export class Store {
       discardLater: (first) => { this.partitions.discardLater(first); },
     });
     this.refills = new RefillTarget({ crc32, entries: this.entries, contents });
-    this.#groupSecret = options.groupSecret;
-    for (const { id, secret } of options.gateways) this.#open(id, secret);
+    this.letIn(options);
+  }
+
+  /** These from now on. Connections stay, also of one that is not among them any more. */
+  letIn({ gateways, groupSecret }: Pick<StoreOptions, 'gateways' | 'groupSecret'>): void {
+    this.#secrets = new Map(gateways.map(({ id, secret }) => [id, secret]));
+    this.#groupSecret = groupSecret;
+    for (const { id } of gateways) if (!this.#accounts.has(id)) this.#open(id);
   }
 
   /** What a gateway of this name has to prove; undefined: it is not let in, whatever it knows. */
   secretOf(id: string): Uint8Array | undefined {
-    return this.#accounts.get(id)?.secret ?? this.#groupSecret;
+    return this.#secrets.get(id) ?? this.#groupSecret;
   }
 
   /** Of a gateway that is configured, or has proved the group's secret just now; undefined: too many have. */
   accountOf(id: string): GatewayAccount | undefined {
     const account = this.#accounts.get(id);
     if (account !== undefined || this.#groupSecret === undefined) return account;
-    return this.#accounts.size >= GROUP_MAX ? undefined : this.#open(id, this.#groupSecret);
+    return this.#accounts.size >= GROUP_MAX ? undefined : this.#open(id);
   }
 
-  #open(id: string, secret: Uint8Array): GatewayAccount {
-    const account = new GatewayAccount(id, this.#numberOf(id), secret);
+  #open(id: string): GatewayAccount {
+    const account = new GatewayAccount(id, this.#numberOf(id));
     this.#accounts.set(id, account);
     this.admission.share(this.#accounts.size);
     return account;

@@ -5,6 +5,7 @@ import type { StoreCounters } from '../core/counters.js';
 import type { LogLosses } from '../../platform/ports.js';
 import type { Store } from '../core/store.js';
 import type { StoreConnection } from '../core/store-connection.js';
+import type { StoreDaemonOptions } from './store-daemon.js';
 
 /** How it stands in the register of its group. */
 export interface InRegister {
@@ -13,6 +14,9 @@ export interface InRegister {
   /** Why the register does not answer; '' while it does. */
   readonly away: string;
 }
+
+/** What a store that runs follows (config/changes.ts). */
+export type RenewedStore = Pick<StoreDaemonOptions, 'gateways' | 'groupSecret' | 'configurationHash'>;
 
 /** What other parts see of a store that runs. */
 export interface RunningStore {
@@ -25,12 +29,14 @@ export interface RunningStore {
   /** Unix time in milliseconds, by use. */
   readonly certificateEnds: ReadonlyMap<string, number>;
   readonly logLosses: LogLosses | undefined;
-  /** What it runs by; undefined where there is no file. A store reads its file when it starts. */
+  /** What it runs by; undefined where there is no file. */
   readonly configuration: { readonly hash: string; readonly sinceWallMs: number } | undefined;
   /** Told to stop: it waits for its gateways to move their partitions away. */
   readonly isStopping: boolean;
   readonly connections: ReadonlySet<StoreConnection>;
   /** Undefined: gateways know it by their own files. */
   readonly presence: InRegister | undefined;
+  /** Goes by these from now on; connections that stand stay. */
+  renew(options: RenewedStore): void;
   stop(): Promise<void>;
 }

@@ -30,7 +30,7 @@ import { STORE_DEFAULTS, Store } from '../core/store.js';
 import { StoreConnection } from '../core/store-connection.js';
 import { Stopping } from '../core/stopping.js';
 import type { AdminOptions, RunningAdmin } from '../../platform/node/admin-server.js';
-import type { InRegister, RunningStore } from './running-store.js';
+import type { InRegister, RenewedStore, RunningStore } from './running-store.js';
 import { startAdminHttp } from './admin-http.js';
 import type { RegisterChoice } from '../../register/running/open-register.js';
 import type { StoreRecord } from '../../register/records.js';
@@ -175,8 +175,8 @@ class StoreDaemon implements RunningStore {
   readonly counters = new StoreCounters();
   readonly bootId: Uint8Array;
   readonly connections = new Set<StoreConnection>();
-  readonly configuration: RunningStore['configuration'];
-  readonly #options: StoreDaemonOptions;
+  configuration: RunningStore['configuration'];
+  #options: StoreDaemonOptions;
   readonly #ports: StoreDaemonPorts;
   readonly #inheritance: Inheritance | undefined;
   readonly #listening: Listening[] = [];
@@ -291,6 +291,14 @@ class StoreDaemon implements RunningStore {
     const known = gateways.map(({ id, admin }) => ({ id, admin: admin ?? named.get(id)?.admin }));
     const others = [...named.values()].filter(({ id }) => gateways.every((one) => one.id !== id));
     return groupSecret === undefined ? known : [...known, ...others];
+  }
+
+  renew(options: RenewedStore): void {
+    this.#options = { ...this.#options, ...options };
+    this.store.letIn(options);
+    const { configurationHash: hash } = options;
+    if (hash === undefined || hash === this.configuration?.hash) return;
+    this.configuration = { hash, sinceWallMs: this.#ports.clock.wallMs() };
   }
 
   async stop(): Promise<void> {

@@ -2,6 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Reloads } from '../../../src/bin/reloads.js';
+import type { GatewayFile } from '../../../src/cli/context.js';
+import { KEYS_OF_GATEWAY } from '../../../src/config/changes.js';
 import { parseConfig } from '../../../src/config/load.js';
 import { KeptLog } from '../gateway/admin/kept-log.js';
 
@@ -14,14 +16,14 @@ gateway:
   routes: [{domain: '*', via: 'smtp://127.0.0.1:26'}]
 `, 'f.yaml', { role: 'gateway', stateDir: '/state' });
 assert.ok(parsed.ok);
-const FILE = { keys: parsed, place: () => 'f.yaml:1', again: () => FILE } as unknown as ConstructorParameters<typeof Reloads>[0];
+const FILE = { keys: parsed, place: () => 'f.yaml:1', again: () => FILE } as unknown as GatewayFile;
 
 test('each who has ordered a reading is in the log with its outcome, those who joined one that waits as well', async () => {
   for (const why of ['', 'no such port']) {
     const log = new KeptLog();
     let readings = 0;
     const reloads = new Reloads(FILE, {
-      log, onBroken: () => { assert.fail(); },
+      log, keysOf: KEYS_OF_GATEWAY, onBroken: () => { assert.fail(); },
       target: {
         prepare: () => {
           readings += 1;

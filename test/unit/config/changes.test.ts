@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { describe, test } from 'node:test';
-import { changesBetween, configurationHash, routesHash, storeHash } from '../../../src/config/changes.js';
+import { changesBetween, configurationHash, keysOfStore, routesHash, storeHash } from '../../../src/config/changes.js';
 import type { KeysInFile } from '../../../src/config/changes.js';
 import { parseConfig } from '../../../src/config/load.js';
 import { pathText } from '../../../src/config/problems.js';
@@ -13,6 +13,14 @@ const ROUTES = `
     - {domain: a.example, via: 'smtp://127.0.0.1:26'}
     - {domain: '*', via: 'smtp://127.0.0.1:27'}
 `;
+
+const FROM_FILE = `
+gateway:
+  id: gw-1
+  host: box-1
+  secret_file: FILE
+  stores: [{id: s1, host: box-2, paths: [{name: A, address: '127.0.0.1:7401'}]}, {id: s2, host: box-3, paths: [{name: A, address: '127.0.0.1:7402'}]}]
+  routes:${ROUTES}`;
 
 function keysOf(more: string, routes = ROUTES, secret = 'a secret of 16 or more characters'): KeysInFile {
   const text = `
@@ -65,10 +73,24 @@ describe('changes between two readings of a file', () => {
     assert.deepEqual(changes(before, after).restart, ['gateway.routes[0].verp']);
   });
 
+  test('of the secret of links need none, whether it stands in the file or in one of its own', () => {
+    assert.deepEqual(changes(keysOf(''), keysOf('', ROUTES, 'another secret of 16 characters')), { changed: ['gateway.secret'], restart: [] });
+    const folder = mkdtempSync(path.join(tmpdir(), 'twinpost-links-'));
+    const file = path.join(folder, 'secret');
+    const read = (secret: string): KeysInFile => {
+      writeFileSync(file, secret, { mode: 0o600 });
+      const result = parseConfig(FROM_FILE.replace('FILE', file), 'f.yaml', { role: 'gateway', stateDir: '/state' });
+      assert.ok(result.ok);
+      return result;
+    };
+    assert.deepEqual(changes(read('0123456789abcdef'), read('0123456789abcdef\nfedcba9876543210')), { changed: ['gateway.secret_file'], restart: [] });
+    rmSync(folder, { recursive: true });
+  });
+
   test('of anything else need one, each by its name', () => {
-    const after = keysOf('  memory: {limit: 1GiB}\n  workers: 2\n  smtp: {feedback: {address: fbl@a.example}}\n  delivery: {order: strict}\n  mirror: {partitions: 8}\n', ROUTES, 'another secret of 16 characters');
+    const after = keysOf('  memory: {limit: 1GiB}\n  workers: 2\n  smtp: {feedback: {address: fbl@a.example}}\n  delivery: {order: strict}\n  mirror: {partitions: 8}\n', ROUTES);
     assert.deepEqual(changes(keysOf(''), after).restart.toSorted(), [
-      'gateway.delivery.order', 'gateway.memory.limit', 'gateway.mirror.partitions', 'gateway.secret', 'gateway.smtp.feedback', 'gateway.workers',
+      'gateway.delivery.order', 'gateway.memory.limit', 'gateway.mirror.partitions', 'gateway.smtp.feedback', 'gateway.workers',
     ]);
   });
 
@@ -127,4 +149,44 @@ test('each store has a name for its part of the file, whatever its secret, the g
   assert.deepEqual(hashes([9400, 9500], 'another-of-sixteen-characters'), before);
   const after = hashes([9400, 9501], 'sixteen-characters-and-more');
   assert.deepEqual([after[0] === before[0], after[1] === before[1]], [true, false]);
+});
+
+describe('changes of one store between two readings of a file', () => {
+  const SECRET = 'a secret of 16 or more characters';
+  const storeAt = (id: string, port: number, more = ''): string =>
+    `{id: ${id}, host: box-${id}, secret: ${SECRET}, paths: [{name: A, address: '127.0.0.1:${String(port)}'}], gateways: [{id: gw-1}], admin: {listen: '127.0.0.1:${String(port + 1000)}'}${more}}`;
+  const read = (text: string): KeysInFile => {
+    const result = parseConfig(text, 'f.yaml', { role: 'check' });
+    if (!result.ok) throw new Error(result.errors.join('\n'));
+    return result;
+  };
+  const of = (id: string, before: string, after: string): { readonly changed: readonly string[]; readonly restart: readonly string[] } => {
+    const { changed, needRestart } = keysOfStore(id).changes(read(before), read(after));
+    return { changed, restart: needRestart.map(pathText) };
+  };
+
+  test('are followed where they say whom it lets in, or what it logs', () => {
+    const before = `store: ${storeAt('s1', 7401)}`;
+    assert.deepEqual(of('s1', before, before), { changed: [], restart: [] });
+    const after = before.replace(SECRET, 'another secret of 16').replace('[{id: gw-1}]', '[{id: gw-1}, {id: gw-2}], log: {level: debug}');
+    assert.deepEqual(of('s1', before, after), { changed: ['store.secret', 'store.gateways', 'store.log.level'], restart: [] });
+    assert.notEqual(keysOfStore('s1').hash(read(before)), keysOfStore('s1').hash(read(after)));
+  });
+
+  test('of anything else need a restart, each by its name', () => {
+    const before = `store: ${storeAt('s1', 7401)}`;
+    const after = `register: {etcd: ['http://127.0.0.1:2379'], cluster: c}\nstore: ${storeAt('s2', 7402, ', memory: {limit: 300MiB}')}`;
+    assert.deepEqual(of('s1', before, after).restart.toSorted(), ['register', 'store.admin.listen.port', 'store.host', 'store.id', 'store.memory.limit', 'store.paths']);
+  });
+
+  test('are those of its own section, wherever it stands in a list', () => {
+    const [before, after] = [[storeAt('s1', 7401), storeAt('s2', 7402)], [storeAt('s2', 7402, ', log: {level: warn}'), storeAt('s1', 7401)]]
+      .map((stores) => `gateway: {id: gw-1, host: box-1, secret: ${SECRET}, state_dir: /state, routes: [{domain: '*', via: 'smtp://127.0.0.1:26'}]}\nstores: [${stores.join()}]`);
+    assert.ok(before !== undefined && after !== undefined);
+    assert.deepEqual(of('s1', before, after), { changed: [], restart: [] });
+    assert.deepEqual(of('s2', before, after), { changed: ['stores[0].log.level'], restart: [] });
+    assert.deepEqual(of('s2', before, before.replace('id: gw-1, host', 'id: gw-9, host').replace(SECRET, 'another secret of 16')), { changed: ['gateway.secret'], restart: [] });
+    const left = (text: string): string => text.replaceAll(', gateways: [{id: gw-1}]', '');
+    assert.deepEqual(of('s2', left(before), left(before).replace('id: gw-1, host', 'id: gw-9, host')), { changed: ['gateway.id'], restart: ['gateway.id'] });
+  });
 });

@@ -12,6 +12,7 @@ import { EMBEDDED_UP_YAML } from '../../../src/config/embedded.js';
 import { loadConfigFile, parseConfig } from '../../../src/config/load.js';
 import type { LoadOptions } from '../../../src/config/load.js';
 import { nearest } from '../../../src/base/nearest.js';
+import { utf8Bytes } from '../../../src/base/utf8.js';
 import { fileSchema } from '../../../src/config/keys/schema.js';
 import { workerConfig } from '../../../src/config/workers.js';
 
@@ -123,7 +124,7 @@ describe('a configuration file', () => {
     assert.equal(gateway.mirror.windowBytes, 8 * 1024 * 1024);
     assert.deepEqual(gateway.admin, { listen: { host: '127.0.0.1', port: 8025 }, tokensFile: undefined, tls: undefined, probes: undefined });
     assert.equal(gateway.routes[0]?.name, 'default');
-    assert.equal(Buffer.from(gateway.secret).toString(), SECRET);
+    assert.deepEqual(gateway.secrets.map((secret) => Buffer.from(secret).toString()), [SECRET]);
   });
 
   test('is frozen to its leaves', () => {
@@ -261,10 +262,33 @@ describe('a configuration file', () => {
     writeFileSync(path.join(folder, 'c.yaml'), GOOD.replace(`secret: ${SECRET}`, 'secret_file: k'));
     const fromFile = loadConfigFile(path.join(folder, 'c.yaml'), { role: 'gateway', stateDir: '/state' });
     assert.ok(fromFile.ok);
-    assert.equal(Buffer.from(fromFile.config.gateway?.secret ?? []).toString(), SECRET);
+    assert.deepEqual(fromFile.config.gateway?.secrets, [utf8Bytes(SECRET)]);
     const fromEnvironment = parseConfig(GOOD.replace(`  secret: ${SECRET}\n`, ''), 'f.yaml', { role: 'gateway', stateDir: '/state', secret: 'another-long-secret' });
     assert.ok(fromEnvironment.ok);
-    assert.equal(Buffer.from(fromEnvironment.config.gateway?.secret ?? []).toString(), 'another-long-secret');
+    assert.deepEqual(fromEnvironment.config.gateway?.secrets, [utf8Bytes('another-long-secret')]);
+  });
+
+  test('takes secrets of links one a line: a gateway knows all of them, a store goes by the first', () => {
+    const folder = mkdtempSync(path.join(os.tmpdir(), 'config-'));
+    const read = (text: string): ReturnType<typeof loadConfigFile> => {
+      writeFileSync(path.join(folder, 'k'), text, { mode: 0o600 });
+      const store = 'store: {id: s1, host: b, secret_file: k, paths: [{name: A, address: 127.0.0.1:7401}], gateways: [{id: gw-1}]}\n';
+      writeFileSync(path.join(folder, 'c.yaml'), GOOD.replace(`secret: ${SECRET}`, 'secret_file: k') + store);
+      return loadConfigFile(path.join(folder, 'c.yaml'), { role: 'gateway', stateDir: '/state' });
+    };
+    const good = read(`\n the one before this \r\n\n${SECRET}\n`);
+    assert.ok(good.ok, JSON.stringify(good));
+    assert.deepEqual(good.config.gateway?.secrets, [utf8Bytes('the one before this'), utf8Bytes(SECRET)]);
+    assert.deepEqual(good.config.stores[0]?.gateways.map(({ secret }) => secret), [utf8Bytes('the one before this')]);
+    for (const [text, why] of [
+      [`${SECRET}\nshort`, /c\.yaml:5: gateway\.secret_file: expected secrets of 16 characters or more, found a shorter one$/],
+      ['\n \n', /c\.yaml:5: gateway\.secret_file: expected a file with a secret, found nothing in '.*k'$/],
+    ] as const) {
+      const bad = read(text);
+      assert.ok(!bad.ok);
+      assert.match(bad.errors[0] ?? '', why);
+    }
+    rmSync(folder, { recursive: true });
   });
 });
 

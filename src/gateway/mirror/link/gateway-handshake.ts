@@ -70,9 +70,9 @@ export class GatewayHandshake {
     return this.#version;
   }
 
-  /** Undefined when the store is the configured one and knows the secret. */
+  /** Undefined when the store is the configured one and knows a secret of ours. */
   judge(control: Uint8Array): StoreRejection | undefined {
-    const { packer, secrets } = this.#ports;
+    const { packer, secrets, sharedSecrets } = this.#ports;
     const challenge = decodeChallenge(packer, control);
     if (isInvalid(challenge)) return rejection(CLOSE_MALFORMED, challenge.rule);
     if (chooseVersion(challenge.version, challenge.version) === 0) {
@@ -81,7 +81,8 @@ export class GatewayHandshake {
       return rejection(CLOSE_VERSION, text);
     }
     const signed = transcript(packer, this.hello, challenge);
-    if (!isStoreProof(secrets, this.#options.secret, signed, challenge.proof)) {
+    const secret = sharedSecrets().find((one) => isStoreProof(secrets, one, signed, challenge.proof));
+    if (secret === undefined) {
       const text = 'the store does not know this gateway, or not by this secret: compare id and secret with '
         + 'gateways: of the store, whose log says which';
       return rejection(CLOSE_DENIED, text, 'the secrets differ: compare secret_file here and there');
@@ -94,7 +95,7 @@ export class GatewayHandshake {
     }
     this.#bootId = hex(challenge.bootId);
     this.#version = challenge.version;
-    this.#proof = encodeProof(packer, { proof: gatewayProof(secrets, this.#options.secret, signed) });
+    this.#proof = encodeProof(packer, { proof: gatewayProof(secrets, secret, signed) });
     return undefined;
   }
 }

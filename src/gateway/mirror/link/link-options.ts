@@ -20,8 +20,6 @@ export interface LinkOptions {
   readonly incarnation: number;
   /** 8 bytes, drawn with the incarnation. */
   readonly incarnationNonce: Uint8Array;
-  /** Shared with the stores; never crosses the wire. */
-  readonly secret: Uint8Array;
   readonly pathA: PathAddress;
   /** A link without a second path has no standby. */
   readonly pathB?: PathAddress;
@@ -57,6 +55,11 @@ export interface LinkPorts {
   /** Milliseconds since 1970 as queues reckon with them (queue/wall-frame.ts). */
   readonly frameWallMs: () => number;
   readonly transport: Transport;
+  /**
+   * Each handshake asks which it shares with the stores, of which one is enough: while people change them,
+   * a store proves the old or the new one. They never cross the wire.
+   */
+  readonly sharedSecrets: () => readonly Uint8Array[];
   readonly crc32: Crc32;
   readonly packer: Packer;
   readonly secrets: Secrets;

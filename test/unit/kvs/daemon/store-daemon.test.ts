@@ -351,6 +351,23 @@ describe('a store on real sockets', () => {
     assert.ok(store.store.admission.acceptBytes <= acceptBytes, 'each takes its share of what reading requests needs');
   });
 
+  test('goes by other secrets and other gateways once it is told them; a connection that stands stays', async (t) => {
+    const [before, next] = [bytes('the secret of the group'), bytes('the next one')];
+    const store = await testStore({ gateways: [{ id: 'g1', secret: secretOf('g1') }], groupSecret: before });
+    t.after(() => store.stop());
+    const joined = async (id: string, secret: Uint8Array): Promise<number | undefined> => (await TestGateway.join(store, { id, secret })).last?.type;
+    const standing = await TestGateway.join(store, { id: 'any', secret: before });
+    assert.equal(standing.last?.type, types.WELCOME);
+    store.renew({ gateways: [{ id: 'g2', secret: secretOf('g2') }], groupSecret: next });
+    assert.deepEqual(
+      [await joined('any', before), await joined('any', next), await joined('g1', secretOf('g1')), await joined('g1', next), await joined('g2', secretOf('g2'))],
+      [types.CLOSE, types.WELCOME, types.CLOSE, types.WELCOME, types.WELCOME],
+    );
+    store.renew({ gateways: [{ id: 'g2', secret: next }], groupSecret: undefined });
+    assert.deepEqual([await joined('any', next), await joined('g2', secretOf('g2')), await joined('g2', next)], [types.CLOSE, types.CLOSE, types.WELCOME]);
+    assert.equal(standing.last.type, types.WELCOME, 'nothing came after it');
+  });
+
   test('of a group knows a bound of gateways', async (t) => {
     const group = bytes('the secret of the group');
     const store = await testStore({ gateways: [], groupSecret: group });

@@ -1,8 +1,11 @@
 import { describe, test } from 'node:test';
 import assert from 'node:assert/strict';
+import { isGatewayProof } from '../../../../../src/protocol/handshake.js';
+import { isInvalid } from '../../../../../src/protocol/invalid.js';
+import { decodeProof } from '../../../../../src/protocol/messages/proof.js';
 import * as reasons from '../../../../../src/protocol/reasons.js';
 import { HELLO_ACTIVE } from '../../../../../src/protocol/messages/hello.js';
-import { LinkBench, PORT_A } from './scripted-store.js';
+import { LinkBench, PORT_A, packer, secrets } from './scripted-store.js';
 
 describe('handshake of a path', () => {
   test('connects both paths at the first tick, A asking to be active, generations rising', () => {
@@ -59,6 +62,25 @@ describe('handshake of a path', () => {
     assert.equal(bench.network.count(PORT_A), 1, 'asked again at the longest pause only');
     bench.pass(1_000);
     assert.equal(bench.network.count(PORT_A), 2);
+  });
+
+  test('a store may prove any secret that is shared at that moment, and gets the proof of the same one', () => {
+    const [before, next] = [8, 9].map((byte) => new Uint8Array(32).fill(byte));
+    assert.ok(before !== undefined && next !== undefined);
+    const bench = new LinkBench();
+    bench.sharedSecrets = [before, next];
+    bench.start();
+    bench.a.handlers.onOpen();
+    const signed = bench.a.challenge({ secret: next });
+    const proof = decodeProof(packer, bench.a.last().control);
+    assert.ok(!isInvalid(proof) && isGatewayProof(secrets, next, signed, proof.proof));
+    bench.a.welcome();
+    bench.sharedSecrets = [before];
+    bench.pass(1_000);
+    assert.equal(bench.link.isUp, true, 'what stands goes on');
+    bench.b.handlers.onOpen();
+    bench.b.challenge({ secret: next });
+    assert.equal(bench.b.closeSent().reason, reasons.CLOSE_DENIED, 'what comes anew needs one that is shared now');
   });
 
   test('another store than the configured one is not taken', () => {

@@ -246,6 +246,7 @@ export class LinkBench {
   readonly link: StoreLink;
   nowMs = 1_000;
   chance = 0;
+  sharedSecrets: readonly Uint8Array[] = [SECRET];
   /** Called at each event: to act from inside one. */
   onEvent: (event: string) => void = () => undefined;
 
@@ -276,14 +277,13 @@ export class LinkBench {
         gatewayId: 'gateway-1',
         incarnation: 7,
         incarnationNonce: new Uint8Array(8).fill(3),
-        secret: SECRET,
         pathA: { host: '127.0.0.1', port: PORT_A },
         ...(hasStandby ? { pathB: { host: '127.0.0.1', port: PORT_B } } : {}),
         ...LINK_DEFAULTS,
         ...options,
       },
       // 0 takes nothing off a pause.
-      { clock: { nowMs: () => this.nowMs, wallMs: () => this.nowMs }, frameWallMs: () => Math.floor(this.nowMs), transport: this.network, crc32, packer, secrets, random: () => this.chance, log: this.log },
+      { clock: { nowMs: () => this.nowMs, wallMs: () => this.nowMs }, frameWallMs: () => Math.floor(this.nowMs), transport: this.network, sharedSecrets: () => this.sharedSecrets, crc32, packer, secrets, random: () => this.chance, log: this.log },
       events,
     );
   }
