@@ -37,10 +37,16 @@ type SomeQueue = Pick<MailQueue, 'route' | 'mxHosts'>;
 /** Of a queue that is not there yet. */
 const NO_HOSTS: readonly string[] = [];
 
-/** The queues that one of several rules names: patterns without `*` cost one look-up for all of them. */
+/** The queues that one of several rules names: names and domains without `*` cost one look-up for all of them. */
 class NamedQueues {
+  readonly #names: RouteNames;
   readonly #exact = new Set<string>();
   readonly #patterns = new Map<QueueClass, Wildcards>();
+  /** Of rules that say a domain and nothing else. */
+  readonly #domains: ReadonlySet<string>;
+  readonly #domainPatterns: Wildcards;
+  readonly #isByDomain: boolean;
+  /** Of the others that have one. */
   readonly #selections: readonly Selection[];
   readonly isNone: boolean;
 
@@ -53,7 +59,13 @@ class NamedQueues {
       else byClass.set(queueClass, [...(byClass.get(queueClass) ?? []), name]);
     }
     for (const [queueClass, names] of byClass) this.#patterns.set(queueClass, new Wildcards(names));
-    this.#selections = selectionsOf(rules.filter((rule) => refusedBy(rule) === undefined), names);
+    const overQueues = rules.filter((rule) => refusedBy(rule) === undefined);
+    const domains = overQueues.flatMap((rule) => domainAloneOf(rule) ?? []);
+    this.#names = names;
+    this.#domains = new Set(domains.filter((domain) => !domain.includes('*')));
+    this.#domainPatterns = new Wildcards(domains.filter((domain) => domain.includes('*')));
+    this.#isByDomain = domains.length > 0;
+    this.#selections = selectionsOf(overQueues.filter((rule) => domainAloneOf(rule) === undefined), names);
     this.isNone = rules.every((rule) => refusedBy(rule) !== undefined);
   }
 
@@ -63,8 +75,13 @@ class NamedQueues {
     if (this.#exact.size > 0 && this.#exact.has(`${queueClass}/${name.toLowerCase()}`)) return true;
     if (this.#patterns.get(queueClass)?.matches(name) === true) return true;
     if (queueClass !== 'mail') return false;
+    if (this.#isByDomain && this.#hasDomain(this.#names.domainOf(route))) return true;
     return this.#selections.some((selection) =>
       selection.concernsQueue({ name, route, mxHosts }) && selection.concernsDomainOf(route));
+  }
+
+  #hasDomain(domain: string): boolean {
+    return domain !== '' && (this.#domains.has(domain) || this.#domainPatterns.matches(domain));
   }
 }
 
@@ -276,6 +293,11 @@ function rulesOf(rules: Rules, verb: QueueRule['verb']): readonly QueueRule[] {
 
 function selectionsOf(rules: readonly QueueRule[], names: RouteNames): readonly Selection[] {
   return rules.flatMap(({ selector }) => (selector === undefined ? [] : [new Selection(selector, names)]));
+}
+
+/** In lower case; undefined: it says none, or more than that. */
+function domainAloneOf({ selector = {} }: QueueRule): string | undefined {
+  return Object.keys(selector).length === 1 ? selector.domain?.toLowerCase() : undefined;
 }
 
 /** A name and a class: "a.example" is of mail, "a.example/bounce" of bounces. */

@@ -266,9 +266,8 @@ class RoutingTable implements RenewableRouter {
   }
 
   domainOf(route: Route): string {
-    const known = this.#madeBy.get(route);
-    if (known?.options.perDomain !== true) return '';
-    return plainName(route.queueName).slice(known.options.name.length + DOMAIN_MARK.length);
+    const name = this.#madeBy.get(route)?.options.name;
+    return name === undefined ? '' : domainIn(route.queueName, name);
   }
 
   #knownOf(plain: string): Known | undefined {
@@ -367,11 +366,8 @@ function hasSameQueues(one: RouteOptions, other: RouteOptions | undefined): bool
 
 /** By MX, that of the queue's own domain; of a queue that is not one domain's, none. */
 function nextHopOf({ name, nextHop }: RouteOptions, queueName: string): NextHop {
-  const plain = plainName(queueName);
-  const mark = `${name}${DOMAIN_MARK}`;
-  const hop = nextHop.isByMx !== true ? nextHop
-    : { ...nextHop, host: plain.startsWith(mark) ? plain.slice(mark.length) : '' };
-  if (plain === queueName) return hop;
+  const hop = nextHop.isByMx !== true ? nextHop : { ...nextHop, host: domainIn(queueName, name) };
+  if (plainName(queueName) === queueName) return hop;
   if (queueName.endsWith(NEED_MARKS.optional)) return { ...hop, tlsNeed: 'optional' };
   // Into mailboxes is no relaying (RFC 8689 4.4): not in clear, but on this machine.
   const isDelivery = hop.protocol === 'lmtp';
@@ -386,6 +382,12 @@ function requiredTls({ tls, host, isByMx, others = [] }: NextHop, isRequired: bo
   const { isFirst, terms } = tls ?? { isFirst: false, terms: { serverName, caFile: undefined } };
   const why = 'so asks its sender (REQUIRETLS)';
   return { level: 'verify', isFirst, isRequired, why, terms: { ...terms, mustVerify: true } };
+}
+
+/** Whatever queues its route has now: one that was left has its mail still; '' when it is not one domain's. */
+function domainIn(queueName: string, routeName: string): string {
+  const mark = `${routeName}${DOMAIN_MARK}`;
+  return queueName.startsWith(mark) ? plainName(queueName).slice(mark.length) : '';
 }
 
 function plainName(queueName: string): string {

@@ -35,17 +35,23 @@ class Kit {
   readonly woken: PlayedQueue[] = [];
   readonly log = new KeptLog();
   walks = 0;
+  domainsAsked = 0;
   obeyed: readonly string[] = [];
   readonly rules = new QueueRules({
     clock: { nowMs: () => this.nowMs, wallMs: () => this.nowMs }, log: this.log, told: { queueRules: () => this.told, isLocal: () => false },
     obeyOrders: (rules) => { this.obeyed = [...rules.keys()]; }, caughtBy: () => 5,
-    names: { nameOf: ({ queueName }) => queueName.replace(/[/#!].*/, ''), domainOf: ({ queueName }) => /\/([^!]*)/.exec(queueName)?.[1] ?? '' },
+    names: { nameOf: ({ queueName }) => queueName.replace(/[/#!].*/, ''), domainOf: (one) => this.domainOf(one) },
     queues: () => {
       this.walks += 1;
       return this.queues as unknown as MailQueue[];
     },
     wake: (one) => { this.woken.push(one as unknown as PlayedQueue); },
   });
+
+  domainOf({ queueName }: Route): string {
+    this.domainsAsked += 1;
+    return /\/([^!]*)/.exec(queueName)?.[1] ?? '';
+  }
 
   tell(...rules: readonly QueueRule[]): void {
     this.told = new Map(rules.map((one, i) => [`gw-1-1-${String(i)}`, one]));
@@ -122,6 +128,14 @@ describe('a rule', () => {
     assert.deepEqual([suspended(), kit.rules.suspends(queue('out/y.a.example').route)], [[false, true, false, false], true]);
     kit.tell(chosen('suspend', { domain: '*', route: 'other' }));
     assert.deepEqual(suspended(), [false, false, false, false]);
+  });
+
+  test('by a domain costs one look-up for all of them: as many rules as may stand, over many queues', () => {
+    const kit = new Kit();
+    for (let i = 0; i < 1000; i++) kit.queues.push(queue(`out/d${String(i)}.example`));
+    kit.tell(...Array.from({ length: 250 }, (_, i) => chosen('suspend', { domain: `D${String(i)}.example` })), chosen('suspend', { domain: 'd99*.example' }));
+    assert.equal(kit.domainsAsked, 1000);
+    assert.equal(kit.queues.filter(({ isSuspended }) => isSuspended).length, 260);
   });
 
   test('means all queues of a route, of class mail, those that are made later too', () => {
