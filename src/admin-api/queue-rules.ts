@@ -154,6 +154,11 @@ export const queueRulesAnswer = z.object({
 });
 export type QueueRulesAnswer = Readonly<z.output<typeof queueRulesAnswer>>;
 
-/** `local`: why it is in force at the gateway alone that was asked; '' when the register has it. */
-export const ruleIdAnswer = z.object({ rule: name, local: text });
+export const ruleIdAnswer = z.object({
+  rule: name,
+  /** Why it is in force at the gateway alone that was asked; '' when the register has it. */
+  local: text,
+  /** Of a suspension by domain: which queues it does not stop have mail to it, and what to use for them. */
+  shared: text.exactOptional(),
+});
 export type RuleIdAnswer = Readonly<z.output<typeof ruleIdAnswer>>;

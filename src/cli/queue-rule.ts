@@ -100,11 +100,12 @@ export function giveRuleVerb(
       const seconds = secondsOf(args.duration);
       const end = seconds === undefined ? {} : { duration_seconds: seconds };
       const given = { verb, ...target, ...order, ...end, ...localOf(args.local) };
-      const { id, outcome } = await giveRule(await findGroup(args, context), given);
+      const { id, shared, outcome } = await giveRule(await findGroup(args, context), given);
       const of = outcome.rules.find((rule) => rule.id === id);
       if (args.json === true) {
         const { queues = 0, messages = 0, until = null } = of ?? {};
-        const what = { order: word, queue: said, rule: id, queues, messages, until };
+        const rest = shared === '' ? {} : { shared };
+        const what = { order: word, queue: said, rule: id, queues, messages, until, ...rest };
         return done(toldJson(what, outcome, context));
       }
       const now = of === undefined ? '' : `: ${matchedText(of)}`;
@@ -112,6 +113,7 @@ export function giveRuleVerb(
       const mail = mailText(verb, target);
       const line = mail === '' ? `${said} ${state}${now}` : `new ${mail} is refused; rule ${id}`;
       context.terminal.print(printable(line));
+      if (shared !== '') context.terminal.print(printable(`NOT ALL: ${shared}`));
       done(told(outcome, context));
     },
   );

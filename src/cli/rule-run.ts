@@ -67,15 +67,17 @@ export interface GroupRule extends QueueRuleAnswer {
 
 export interface GivenRule {
   readonly id: string;
+  /** What it leaves out (RuleIdAnswer); '' for nothing. */
+  readonly shared: string;
   readonly outcome: RuleOutcome;
 }
 
 export async function giveRule(group: Group, rule: NewQueueRule): Promise<GivenRule> {
-  const { rule: id, local } = await byOne(group, (client) => client.addRule(rule), NO_ROUTE);
+  const { rule: id, local, shared = '' } = await byOne(group, (client) => client.addRule(rule), NO_ROUTE);
   // Each has it from the operator, under one name.
   const outcome = local === '' ? await follow(group, (rules) => rules.some((one) => one.id === id))
     : await byEach(group, local, (client) => client.addRule({ ...rule, id }));
-  return { id, outcome };
+  return { id, shared, outcome };
 }
 
 /** Why nobody who answers can give one; '' when somebody can. */

@@ -105,6 +105,15 @@ export interface MailOrigin {
 
 export const OWN_ORIGIN: MailOrigin = { reversePath: '', listener: '' };
 
+/** A route that mail to some domains may go by, and the queue that it waits in then. */
+export interface Way {
+  readonly routeName: string;
+  /** Of several, what their names have in common, with `*`. */
+  readonly queueName: string;
+  /** Its mail is to one domain. */
+  readonly isOwn: boolean;
+}
+
 /** Looks up routes (gateway/queue/router.ts). Domains are lower-case ASCII (A-labels). */
 export interface Router {
   /** The route for mail to this address in `domain`; undefined: none, or no name of a queue is so long. */
@@ -119,6 +128,8 @@ export interface Router {
   withTls(route: Route, need: TlsNeed): Route;
   /** Every configured route for mail. */
   mailRoutes(): readonly Route[];
+  /** All that mail to a domain, or to those of a pattern with `*`, may go by, whatever their conditions. */
+  waysTo(pattern: string): readonly Way[];
   /** What the configuration calls it; '' of one that was not found here. */
   nameOf(route: Route): string;
   /** All mail of its queue is to this domain; '' of one that is not a domain's own. */

@@ -5,7 +5,7 @@
 
 import assert from 'node:assert/strict';
 import { COMMITTED } from '../../src/gateway/mail-types.js';
-import type { AdmissionVerdict, Reception, Route, Router, Submission, SubmissionOutcome, TlsNeed } from '../../src/gateway/mail-types.js';
+import type { AdmissionVerdict, Reception, Route, Router, Submission, SubmissionOutcome, TlsNeed, Way } from '../../src/gateway/mail-types.js';
 
 export interface Kept {
   readonly submission: Submission;
@@ -101,6 +101,10 @@ export class DomainRouter implements Router {
 
   mailRoutes(): readonly Route[] {
     return [...this.#routes.values()];
+  }
+
+  waysTo(): readonly Way[] {
+    return [];
   }
 
   nameOf({ queueName }: Route): string {

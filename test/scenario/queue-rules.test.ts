@@ -134,8 +134,9 @@ describe('a suspended queue', () => {
       const { code, why } = await core.ruleDesk.add({ verb: 'suspend', selector: { domain }, ...WHO });
       assert.deepEqual([code, why], [404, `mail to ${domain} waits in the queue 'q2', which is not for it alone: twinpost queue suspend 'q2' stops all of that, twinpost queue hold --domain ${domain} --until-cancelled keeps back its mail alone; nothing was done`]);
     }
-    void core.ruleDesk.add({ verb: 'suspend', selector: { domain: 'q*.example' }, ...WHO });
+    const given = core.ruleDesk.add({ verb: 'suspend', selector: { domain: 'q*.example' }, ...WHO });
     world.run(SOON_MS);
+    assert.match((await given).shared ?? '', /^mail to 'q\*\.example' also waits in the queue 'q2', which is not for it alone/);
     const letters = [world.submit(['q1']), world.submit(['q2'])];
     world.run(10_000);
     assert.deepEqual(letters.map(({ arrivals }) => arrivals.size), [0, 1]);
@@ -143,7 +144,8 @@ describe('a suspended queue', () => {
     world.untilQuiet();
     checkAll(world.letters, world.queueNames);
     const { code, why } = await coreOf(World.started()).ruleDesk.add({ verb: 'suspend', selector: { domain: '*.example' }, ...WHO });
-    assert.deepEqual([code, why], [404, 'there is no route here with a queue for each domain: twinpost queue hold --domain \'*.example\' --until-cancelled keeps back its mail alone; nothing was done']);
+    assert.equal(code, 404);
+    assert.match(why, /^mail to '\*\.example' waits in the queues .*'q1', 'q2', .* not for it alone: .* queue hold --domain '\*\.example' --until-cancelled keeps back its mail alone; nothing was done$/);
   });
 
   test('is one by MX when the DNS has said that its mail goes to a site that is named, and no longer', () => {

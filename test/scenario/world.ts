@@ -128,6 +128,7 @@ export class World {
       routeOfQueue: (name, queueClass) => (this.unrouted.has(name) ? undefined : table.routeOfQueue(name, queueClass)),
       withTls: (route, need) => table.withTls(route, need),
       mailRoutes: () => table.mailRoutes(),
+      waysTo: (pattern) => table.waysTo(pattern),
       nameOf: (route) => table.nameOf(route),
       domainOf: (route) => table.domainOf(route),
     };

@@ -26,7 +26,8 @@ export function addQueueRules(api: FastifyInstance, control: QueueRuleControl): 
 }
 
 function answered(
-  reply: FastifyReply, { id, code, why, local = '' }: RuleOutcome,
+  reply: FastifyReply, { id, code, why, local = '', shared = '' }: RuleOutcome,
 ): RuleIdAnswer | FastifyReply {
-  return code === 200 ? { rule: id, local } : refuse(reply, code, why);
+  return code !== 200 ? refuse(reply, code, why)
+    : { rule: id, local, ...(shared === '' ? {} : { shared }) };
 }

@@ -456,15 +456,17 @@ export class GatewayCore implements Reception, DeliverySource {
     return new Mirrors({ ...mirrors, ringBytes }, this.#mirrorPorts());
   }
 
-  #newRules({ clock, log, ownership: register, localRules: file, router: names }: CorePorts): StandingRules {
+  #newRules(
+    { clock, log, ownership: register, localRules: file, router: names, toAscii }: CorePorts,
+  ): StandingRules {
     const wake = (queue: MailQueue): void => { this.wake(queue); };
     const local = new LocalRules({ clock, log, register, file });
     const rules = new QueueRules({
-      clock, log, told: local, names, queues: () => this.registry.queues(), wake,
+      clock, log, told: local, names, toAscii, queues: () => this.registry.queues(), wake,
       obeyOrders: (rules) => { this.orders.obey(rules); },
       caughtBy: (id) => this.orders.standing.caughtBy(id),
     });
-    return { local, rules, desk: new RuleDesk({ clock, log, register, rules, local, names }) };
+    return { local, rules, desk: new RuleDesk({ clock, log, register, rules, local, names, toAscii }) };
   }
 
   #newRegistry(table: EntryTable, { clock, log }: CorePorts): QueueRegistry {

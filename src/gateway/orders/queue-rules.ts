@@ -19,12 +19,12 @@ import { QUEUE_CLASSES } from '../../admin-api/queue-orders.js';
 import type { Selector } from '../../admin-api/queue-orders.js';
 import { isStandingVerb, refusedBy, targetText } from '../../admin-api/queue-rules.js';
 import { Wildcards } from '../../base/wildcards.js';
-import type { Clock, EventLog } from '../../platform/ports.js';
+import type { Clock, EventLog, ToAscii } from '../../platform/ports.js';
 import type { QueueRule } from '../../register/records.js';
 import type { MailQueue } from '../queue/mail-queue.js';
 import type { QueueClass, Route } from '../mail-types.js';
 import type { LocalRules } from './local-rules.js';
-import { Selection, ofOneClass } from './selection.js';
+import { Selection, ofOneClass, routedDomain } from './selection.js';
 import type { RouteNames } from './selection.js';
 import { nextEnd, standing } from './standing.js';
 
@@ -32,19 +32,26 @@ import { nextEnd, standing } from './standing.js';
 export const QUEUE_RULES_MAX = 256;
 
 type Rules = ReadonlyMap<string, QueueRule>;
+type NamingRule = Pick<QueueRule, 'verb' | 'queue' | 'selector'>;
 type SomeQueue = Pick<MailQueue, 'route' | 'mxHosts'>;
 
 /** Of a queue that is not there yet. */
 const NO_HOSTS: readonly string[] = [];
 
-/** The queues that one of several rules names: patterns without `*` cost one look-up for all of them. */
+/** The queues that one of several rules names: names without `*`, and domains, cost one look-up for all. */
 class NamedQueues {
+  readonly #names: RouteNames;
   readonly #exact = new Set<string>();
   readonly #patterns = new Map<QueueClass, Wildcards>();
+  /** Of rules that say a domain and nothing else. */
+  readonly #domains: ReadonlySet<string>;
+  readonly #domainPatterns: Wildcards;
+  readonly #isByDomain: boolean;
+  /** Of the others that have one. */
   readonly #selections: readonly Selection[];
   readonly isNone: boolean;
 
-  constructor(rules: readonly QueueRule[], names: RouteNames) {
+  constructor(rules: readonly NamingRule[], { names, toAscii }: NamingPorts) {
     const byClass = new Map<QueueClass, string[]>();
     for (const { queue: pattern } of rules) {
       if (pattern === undefined) continue;
@@ -53,7 +60,16 @@ class NamedQueues {
       else byClass.set(queueClass, [...(byClass.get(queueClass) ?? []), name]);
     }
     for (const [queueClass, names] of byClass) this.#patterns.set(queueClass, new Wildcards(names));
-    this.#selections = selectionsOf(rules.filter((rule) => refusedBy(rule) === undefined), names);
+    const selectors = rules.flatMap((rule) => (refusedBy(rule) === undefined ? rule.selector ?? [] : []))
+      .map(({ domain, ...said }): Selector =>
+        (domain === undefined ? said : { ...said, domain: routedDomain(domain, toAscii) }));
+    const domains = selectors.flatMap((said) => domainAloneOf(said) ?? []);
+    this.#names = names;
+    this.#domains = new Set(domains.filter((domain) => !domain.includes('*')));
+    this.#domainPatterns = new Wildcards(domains.filter((domain) => domain.includes('*')));
+    this.#isByDomain = domains.length > 0;
+    this.#selections = selectors.filter((said) => domainAloneOf(said) === undefined)
+      .map((said) => new Selection(said, names));
     this.isNone = rules.every((rule) => refusedBy(rule) !== undefined);
   }
 
@@ -63,8 +79,13 @@ class NamedQueues {
     if (this.#exact.size > 0 && this.#exact.has(`${queueClass}/${name.toLowerCase()}`)) return true;
     if (this.#patterns.get(queueClass)?.matches(name) === true) return true;
     if (queueClass !== 'mail') return false;
+    if (this.#isByDomain && this.#hasDomain(this.#names.domainOf(route))) return true;
     return this.#selections.some((selection) =>
       selection.concernsQueue({ name, route, mxHosts }) && selection.concernsDomainOf(route));
+  }
+
+  #hasDomain(domain: string): boolean {
+    return domain !== '' && (this.#domains.has(domain) || this.#domainPatterns.matches(domain));
   }
 }
 
@@ -79,12 +100,16 @@ export interface RuleInForce {
   readonly messages: number;
 }
 
-export interface QueueRulesPorts {
+interface NamingPorts {
+  readonly names: RouteNames;
+  readonly toAscii: ToAscii;
+}
+
+export interface QueueRulesPorts extends NamingPorts {
   readonly clock: Clock;
   readonly log: EventLog;
   /** What the register tells, and what is given here. */
   readonly told: Pick<LocalRules, 'queueRules' | 'isLocal'>;
-  readonly names: RouteNames;
   queues(): Iterable<MailQueue>;
   /** All that are in force: those of them that are orders over new mail are obeyed there. */
   obeyOrders(rules: ReadonlyMap<string, QueueRule>): void;
@@ -109,7 +134,7 @@ export class QueueRules {
 
   constructor(ports: QueueRulesPorts) {
     this.#ports = ports;
-    this.#noQueues = new NamedQueues([], ports.names);
+    this.#noQueues = new NamedQueues([], ports);
     this.#suspended = this.#noQueues;
     this.#refused = this.#noQueues;
   }
@@ -197,9 +222,9 @@ export class QueueRules {
     if (isSame(inForce, this.#inForce)) return;
     this.#tell(inForce);
     this.#inForce = inForce;
-    this.#suspended = new NamedQueues(rulesOf(inForce, 'suspend'), names);
+    this.#suspended = new NamedQueues(rulesOf(inForce, 'suspend'), this.#ports);
     const refusals = rulesOf(inForce, 'refuse');
-    this.#refused = new NamedQueues(refusals, names);
+    this.#refused = new NamedQueues(refusals, this.#ports);
     const by = (what: ReturnType<typeof refusedBy>): readonly Selection[] =>
       selectionsOf(refusals.filter((rule) => refusedBy(rule) === what), names);
     this.#refusedSenders = by('sender');
@@ -209,6 +234,13 @@ export class QueueRules {
     this.#ports.obeyOrders(inForce);
   }
 
+  /** It names one that is there now. */
+  hasQueueOf(rule: NamingRule): boolean {
+    const named = new NamedQueues([rule], this.#ports);
+    for (const queue of this.#ports.queues()) if (named.has(queue)) return true;
+    return false;
+  }
+
   /** In the order in which they were given. */
   all(): readonly RuleInForce[] {
     this.look();
@@ -216,7 +248,7 @@ export class QueueRules {
     const sums = [...this.#inForce].map(([id, rule]) =>
       (isStandingVerb(rule.verb)
         ? { id, rule, named: this.#noQueues, queues: 0, messages: this.#ports.caughtBy(id) }
-        : { id, rule, named: new NamedQueues([rule], this.#ports.names), queues: 0, messages: 0 }));
+        : { id, rule, named: new NamedQueues([rule], this.#ports), queues: 0, messages: 0 }));
     for (const queue of this.#ports.queues()) {
       // Most queues are concerned by none.
       if (!queue.isSuspended && !this.refuses(queue.route)) continue;
@@ -232,7 +264,7 @@ export class QueueRules {
   }
 
   #concerns(rule: QueueRule, queue: SomeQueue): boolean {
-    return new NamedQueues([rule], this.#ports.names).has(queue);
+    return new NamedQueues([rule], this.#ports).has(queue);
   }
 
   #mark(queue: MailQueue): void {
@@ -276,6 +308,11 @@ function rulesOf(rules: Rules, verb: QueueRule['verb']): readonly QueueRule[] {
 
 function selectionsOf(rules: readonly QueueRule[], names: RouteNames): readonly Selection[] {
   return rules.flatMap(({ selector }) => (selector === undefined ? [] : [new Selection(selector, names)]));
+}
+
+/** Undefined: it says none, or more than that. */
+function domainAloneOf(selector: Selector): string | undefined {
+  return Object.keys(selector).length === 1 ? selector.domain : undefined;
 }
 
 /** A name and a class: "a.example" is of mail, "a.example/bounce" of bounces. */

@@ -15,17 +15,16 @@ import type { LocalOutcome, LocalRules } from './local-rules.js';
 import type { QueueRules } from './queue-rules.js';
 import { QUEUE_RULES_MAX } from './queue-rules.js';
 import { ruleAnswers } from './rule-answers.js';
-import { whyNoOwnQueue, whyNoRoute } from './selection.js';
-import type { RoutesByName } from './selection.js';
+import { sharedQueues, whyNoRoute } from './selection.js';
+import type { DomainPorts } from './selection.js';
 import { isOver } from './standing.js';
 
-export interface RuleDeskPorts {
+export interface RuleDeskPorts extends DomainPorts {
   readonly clock: Clock;
   readonly log: EventLog;
   readonly register: OwnershipRegister;
   readonly rules: QueueRules;
   readonly local: LocalRules;
-  readonly names: RoutesByName;
 }
 
 /** What came of it: with a text it was not done, and `code` says of what kind that is, as HTTP has them. */
@@ -35,6 +34,8 @@ export interface RuleOutcome {
   readonly why: string;
   /** Done here alone, and why the register does not have it; '' or undefined: it does. */
   readonly local?: string;
+  /** Done, but for mail to the domain in queues that are not its own; '' or undefined: there is none. */
+  readonly shared?: string;
 }
 
 /** Whoever gives a delay for as long as it stands has looked for the mail first, by a clock of its own. */
@@ -68,7 +69,7 @@ export class RuleDesk {
     const { verb, queue, selector, not_before_ms: notBeforeMs, since, reason, who } = given;
     const { duration_seconds: seconds } = given;
     const isLocal = given.local === true;
-    const { register, clock, log, local } = this.#ports;
+    const { register, clock, log, local, rules } = this.#ports;
     this.#given += 1;
     const { gatewayId, incarnation } = register.self;
     const ownId = `${gatewayId}-${String(incarnation)}-${String(this.#given)}`;
@@ -77,8 +78,9 @@ export class RuleDesk {
     const odd = whyNoTarget(verb, given) || whyNotThen(notBeforeMs, clock.wallMs())
       || whyIdle(given, clock.wallMs());
     if (odd !== '') return Promise.resolve({ id, code: 400, why: odd });
-    const noRoute = whyNoRoute(selector ?? {}, this.#ports.names)
-      || (verb === 'suspend' ? whyNoOwnQueue(selector ?? {}, this.#ports.names) : '');
+    const own = verb !== 'suspend' || selector === undefined ? { why: '', shared: '' }
+      : sharedQueues(selector, this.#ports, () => rules.hasQueueOf({ verb, selector }));
+    const noRoute = whyNoRoute(selector ?? {}, this.#ports.names) || own.why;
     if (noRoute !== '') return Promise.resolve({ id, code: 404, why: `${noRoute}; nothing was done` });
     const { code, why } = this.#whyNoMore(isLocal);
     // An order that stands is given with its pass over what is there: for that there is none.
@@ -100,7 +102,8 @@ export class RuleDesk {
     const how = isLocal ? { local: true } : {};
     const fields = { rule: id, verb, queue: targetText(target), reason, who, ...how };
     log.warn('rule', 'an operator gives a standing rule', fields);
-    return isLocal ? here(id, local.give(id, rule)) : this.#write(id, rule);
+    const done = isLocal ? here(id, local.give(id, rule)) : this.#write(id, rule);
+    return own.shared === '' ? done : done.then((outcome) => ({ ...outcome, shared: own.shared }));
   }
 
   cancel(id: string, { reason, who, ...how }: CancelRule): Promise<RuleOutcome> {

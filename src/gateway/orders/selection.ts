@@ -7,11 +7,12 @@ import ipaddr from 'ipaddr.js';
 import type { Selector } from '../../admin-api/queue-orders.js';
 import { Wildcards } from '../../base/wildcards.js';
 import { parseMessageId } from '../../base/text-id.js';
+import type { ToAscii } from '../../platform/ports.js';
 import type { EntryTable } from '../queue/entry-table.js';
 import type { MailQueue } from '../queue/mail-queue.js';
 import type { LastResult, Note } from '../queue/note.js';
 import { OWED_FAILURE, TO_TRY } from '../queue/note.js';
-import { OWN_ORIGIN } from '../mail-types.js';
+import { normalizeDomain } from '../../smtp/address.js';
 import type { Envelope, Route, Router } from '../mail-types.js';
 
 const NOTHING_SAID: ReadonlyMap<number, LastResult> = new Map();
@@ -22,7 +23,13 @@ type Network = readonly [address: ipaddr.IPv4 | ipaddr.IPv6, bits: number];
 export type RouteNames = Pick<Router, 'nameOf' | 'domainOf'>;
 
 /** All of them, and the ways of mail. */
-export type RoutesByName = RouteNames & Pick<Router, 'mailRoutes' | 'route' | 'routeNamed'>;
+export type RoutesByName = RouteNames & Pick<Router, 'mailRoutes' | 'waysTo'>;
+
+/** What the domain of a suspension is judged by. */
+export interface DomainPorts {
+  readonly names: RoutesByName;
+  readonly toAscii: ToAscii;
+}
 
 export class Selection {
   readonly #names: RouteNames;
@@ -133,8 +140,8 @@ export class Selection {
   }
 }
 
-/** Routes that are told of; of the others how many there are. */
-const ROUTES_TOLD_MAX = 20;
+/** Routes, or queues, that are told of; of the others how many there are. */
+const TOLD_MAX = 20;
 
 /** A selector names no route that is configured here, nor that one of the queues is of; '' when it does. */
 export function whyNoRoute(
@@ -147,29 +154,42 @@ export function whyNoRoute(
   if (known.some((name) => like.matches(name))) return '';
   // One that is gone from the configuration may have mail.
   for (const queue of queues) if (like.matches(names.nameOf(queue.route))) return '';
-  const more = known.length > ROUTES_TOLD_MAX ? ` and ${String(known.length - ROUTES_TOLD_MAX)} more` : '';
-  return `there is no route '${route}' here; there are: ${known.slice(0, ROUTES_TOLD_MAX).join(', ')}${more}`;
+  const more = known.length > TOLD_MAX ? ` and ${String(known.length - TOLD_MAX)} more` : '';
+  return `there is no route '${route}' here; there are: ${known.slice(0, TOLD_MAX).join(', ')}${more}`;
 }
 
-/** A domain has no queue of its own: one is suspended as a whole, or not at all. '' when it has. */
-export function whyNoOwnQueue({ domain }: Selector, names: RoutesByName): string {
-  if (domain === undefined) return '';
-  const isPattern = domain.includes('*');
-  const said = isPattern ? `'${domain}'` : domain;
-  const instead = `twinpost queue hold --domain ${said} --until-cancelled keeps back its mail alone`;
-  if (!isPattern) {
-    const route = names.route(domain.toLowerCase(), 'mail', '', OWN_ORIGIN);
-    if (route === undefined || names.domainOf(route) !== '') return '';
-    const { queueName } = route;
-    return `mail to ${domain} waits in the queue '${queueName}', which is not for it alone: `
-      + `twinpost queue suspend '${queueName}' stops all of that, ${instead}`;
-  }
-  const hasOwn = (route: Route): boolean => {
-    const some = names.routeNamed(names.nameOf(route), 'domain.invalid', 'mail');
-    return some !== undefined && names.domainOf(some) !== '';
-  };
-  return names.mailRoutes().some(hasOwn) ? ''
-    : `there is no route here with a queue for each domain: ${instead}`;
+/**
+ * Queues that have, or may get, mail to the domain of a suspension beside that of others: they are not meant,
+ * for one is suspended as a whole, or not at all. `why`: no other queue may, so that it would do nothing.
+ */
+export function sharedQueues(
+  { domain, route }: Selector, { names, toAscii }: DomainPorts, hasOwnNow: () => boolean,
+): { readonly why: string; readonly shared: string } {
+  if (domain === undefined) return { why: '', shared: '' };
+  const like = new Wildcards([route ?? '*']);
+  const ways = names.waysTo(routedDomain(domain, toAscii)).filter(({ routeName }) => like.matches(routeName));
+  const shared = ways.filter(({ isOwn }) => !isOwn).map(({ queueName }) => queueName);
+  const said = domain.includes('*') ? `'${domain}'` : domain;
+  const isDone = ways.length > shared.length || hasOwnNow();
+  return isDone ? { why: '', shared: sharedText(said, 'also ', shared) }
+    : { why: sharedText(said, '', shared) || `no route here takes mail to ${said}`, shared: '' };
+}
+
+function sharedText(domain: string, also: string, queues: readonly string[]): string {
+  const [first] = queues;
+  if (first === undefined) return '';
+  const isOne = queues.length === 1;
+  const more = queues.length > TOLD_MAX ? ` and ${String(queues.length - TOLD_MAX)} more` : '';
+  const names = queues.slice(0, TOLD_MAX).map((name) => `'${name}'`).join(', ');
+  return `mail to ${domain} ${also}waits in the queue${isOne ? '' : 's'} ${names}${more}, which `
+    + `${isOne ? 'is' : 'are'} not for it alone: `
+    + `twinpost queue suspend ${isOne ? `${names} stops all of that` : 'NAME stops all of one'}, `
+    + `twinpost queue hold --domain ${domain} --until-cancelled keeps back its mail alone`;
+}
+
+/** As routes and queues have it: A-labels in lower case; a pattern stays as it is. */
+export function routedDomain(domain: string, toAscii: ToAscii): string {
+  return (domain.includes('*') ? '' : normalizeDomain(domain, toAscii)) || domain.toLowerCase();
 }
 
 /** As a standing order means it: reports of ours are meant by none that does not name their class. */

@@ -25,7 +25,7 @@ import { QUEUE_NAME_CHARACTERS_MAX, labelOf } from './label.js';
 import { NEED_MARKS } from './next-hop.js';
 import { Wildcards } from '../../base/wildcards.js';
 import type {
-  MailOrigin, NextHop, NextHopTls, Ordering, QueueClass, Route, Router, TlsNeed,
+  MailOrigin, NextHop, NextHopTls, Ordering, QueueClass, Route, Router, TlsNeed, Way,
 } from '../mail-types.js';
 
 /** Patterns (base/wildcards.ts), one of each list that is there must match. */
@@ -266,9 +266,8 @@ class RoutingTable implements RenewableRouter {
   }
 
   domainOf(route: Route): string {
-    const known = this.#madeBy.get(route);
-    if (known?.options.perDomain !== true) return '';
-    return plainName(route.queueName).slice(known.options.name.length + DOMAIN_MARK.length);
+    const name = this.#madeBy.get(route)?.options.name;
+    return name === undefined ? '' : domainIn(route.queueName, name);
   }
 
   #knownOf(plain: string): Known | undefined {
@@ -279,6 +278,31 @@ class RoutingTable implements RenewableRouter {
 
   mailRoutes(): readonly Route[] {
     return [...this.#byName.values()].map((known) => this.#single(known, 'mail'));
+  }
+
+  waysTo(pattern: string): readonly Way[] {
+    const like = new Wildcards([pattern]);
+    const tail = pattern.slice(pattern.lastIndexOf('*') + 1);
+    const isOne = tail === pattern;
+    const found = new Set<Known>();
+    for (const domain of [...this.#byDomain.keys()].sort(byLength)) {
+      const isExact = !domain.startsWith('*');
+      const below = domain.slice(1);
+      const hasAll = isExact ? domain === pattern : tail.endsWith(below);
+      const hasSome = hasAll || (isExact ? like.matches(domain) : !isOne && below.endsWith(tail));
+      const routes = hasSome ? this.#byDomain.get(domain) ?? [] : [];
+      for (const known of routes) found.add(known);
+      if (hasAll && routes.some(({ conditions }) => conditions === undefined)) break;
+    }
+    return [...found].flatMap((known) => this.#wayBy(known, pattern, isOne) ?? []);
+  }
+
+  #wayBy(known: Known, pattern: string, isOne: boolean): Way | undefined {
+    const { name, perDomain: isOwn = false, lanes = 1 } = known.options;
+    const mark = isOwn ? DOMAIN_MARK : LANE_MARK;
+    const queueName = isOne ? this.#laneOf(known, pattern, 'mail')?.queueName
+      : !isOwn && lanes === 1 ? name : `${name}${mark}*`;
+    return queueName === undefined ? undefined : { routeName: name, queueName, isOwn };
   }
 
   #laneOf(known: Known, domain: string, queueClass: QueueClass): Route | undefined {
@@ -358,6 +382,11 @@ class KnownRoute implements Route {
   }
 }
 
+/** As mail finds them: domains, then what is below the longest one. */
+function byLength(one: string, other: string): number {
+  return Number(one.startsWith('*')) - Number(other.startsWith('*')) || other.length - one.length;
+}
+
 /** Mail that was put into a queue of the one is where the other looks for it, and as it takes it. */
 function hasSameQueues(one: RouteOptions, other: RouteOptions | undefined): boolean {
   return one.ordering === other?.ordering && (one.verp === undefined) === (other.verp === undefined)
@@ -367,11 +396,8 @@ function hasSameQueues(one: RouteOptions, other: RouteOptions | undefined): bool
 
 /** By MX, that of the queue's own domain; of a queue that is not one domain's, none. */
 function nextHopOf({ name, nextHop }: RouteOptions, queueName: string): NextHop {
-  const plain = plainName(queueName);
-  const mark = `${name}${DOMAIN_MARK}`;
-  const hop = nextHop.isByMx !== true ? nextHop
-    : { ...nextHop, host: plain.startsWith(mark) ? plain.slice(mark.length) : '' };
-  if (plain === queueName) return hop;
+  const hop = nextHop.isByMx !== true ? nextHop : { ...nextHop, host: domainIn(queueName, name) };
+  if (plainName(queueName) === queueName) return hop;
   if (queueName.endsWith(NEED_MARKS.optional)) return { ...hop, tlsNeed: 'optional' };
   // Into mailboxes is no relaying (RFC 8689 4.4): not in clear, but on this machine.
   const isDelivery = hop.protocol === 'lmtp';
@@ -394,6 +420,12 @@ function requiredTls(
   const { isFirst, terms } = tls ?? { isFirst: false, terms: { serverName, caFile: undefined } };
   const why = 'so asks its sender (REQUIRETLS)';
   return { level: 'verify', isFirst, isRequired, why, terms: { ...terms, mustVerify: true } };
+}
+
+/** Whatever queues its route has now, for one that was left has mail still; '' when it is not a domain's. */
+function domainIn(queueName: string, routeName: string): string {
+  const mark = `${routeName}${DOMAIN_MARK}`;
+  return queueName.startsWith(mark) ? plainName(queueName).slice(mark.length) : '';
 }
 
 function plainName(queueName: string): string {

@@ -17,13 +17,13 @@ import { contextFor } from './played-context.js';
 const RULE: QueueRuleAnswer = { id: 'gw-1-1-1', verb: 'suspend', queue: 'out', who: 'ann', reason: 'r', since: 1, until: null, local: false, queues: 3, messages: 4 };
 
 /** One gateway, which takes back whatever it is told to; `local`: why the register does not have it. */
-async function asked(words: readonly string[], rules: readonly QueueRuleAnswer[], local = ''): Promise<{ code: number; printed: string[] }> {
+async function asked(words: readonly string[], rules: readonly QueueRuleAnswer[], local = '', more: object = {}): Promise<{ code: number; printed: string[] }> {
   let standing = rules;
   const server = createServer((request, response) => {
     const id = /^\/api\/v1\/rules\/(.*)\/cancel$/.exec(request.url ?? '')?.[1];
     if (id !== undefined) standing = standing.filter((rule) => rule.id !== id);
     const own = { id: 'gw-1', kind: 'gateway', admin: request.headers.host ?? null, self: true, away: false };
-    const answer = id !== undefined ? { rule: id, local } : request.method === 'POST' ? { rule: RULE.id, local } : request.url === '/api/v1/group' ? { members: [own] } : { told_by: 'gw-1', living: ['gw-1'], rules: standing };
+    const answer = id !== undefined ? { rule: id, local } : request.method === 'POST' ? { rule: RULE.id, local, ...more } : request.url === '/api/v1/group' ? { members: [own] } : { told_by: 'gw-1', living: ['gw-1'], rules: standing };
     response.writeHead(200, { 'content-type': 'application/json' });
     response.end(JSON.stringify(answer));
   });
@@ -53,6 +53,14 @@ test('a rule that nothing matches yet stands, and it is said that nothing does',
   const suspend = (queues: number): Promise<{ code: number; printed: string[] }> => asked(['suspend', 'TYPO', '--reason', 'r'], [{ ...RULE, queues }]);
   assert.deepEqual(await suspend(0), { code: 0, printed: ['TYPO is suspended: NOTHING MATCHES now (twinpost queue summary lists queues), it is for queues that come; rule gw-1-1-1'] });
   assert.deepEqual(await suspend(3), { code: 0, printed: ['TYPO is suspended: 3 queues with 4 messages now; rule gw-1-1-1'] });
+});
+
+test('what a suspension by domain does not stop is told with it', async () => {
+  const shared = "mail to a.example also waits in the queue 'x'";
+  const suspend = (...more: readonly string[]): Promise<{ code: number; printed: string[] }> =>
+    asked(['suspend', '--domain', 'a.example', '--reason', 'r', ...more], [RULE], '', { shared });
+  assert.deepEqual((await suspend()).printed.slice(1), [`NOT ALL: ${shared}`]);
+  assert.deepEqual((JSON.parse((await suspend('--json')).printed[0] ?? '') as Record<string, unknown>)['shared'], shared);
 });
 
 test('who answers and does not obey a rule is named with it', async () => {

@@ -7,6 +7,7 @@ import { LocalRules } from '../../../../src/gateway/orders/local-rules.js';
 import { QueueRules } from '../../../../src/gateway/orders/queue-rules.js';
 import { RuleDesk } from '../../../../src/gateway/orders/rule-desk.js';
 import type { Route } from '../../../../src/gateway/mail-types.js';
+import { toAscii } from '../../../../src/platform/node/idna.js';
 import { Scheduler } from '../../../scenario/scheduler.js';
 import { WorldRegister } from '../../../scenario/world-register.js';
 import { KeptLog } from './kept-log.js';
@@ -32,10 +33,10 @@ function played(): Played {
   log.lines.length = 0;
   const clock = { nowMs: () => scheduler.nowMs, wallMs: () => 1_000_000 };
   const local = new LocalRules({ clock, log, register: bridge, file: undefined });
-  const rules = new QueueRules({ clock, log, told: local, names: { nameOf: () => '', domainOf: () => '' }, queues: () => [], obeyOrders: () => undefined, caughtBy: () => 0, wake: () => undefined });
+  const rules = new QueueRules({ clock, log, told: local, names: { nameOf: () => '', domainOf: () => '' }, toAscii, queues: () => [], obeyOrders: () => undefined, caughtBy: () => 0, wake: () => undefined });
   const app = playedApi();
-  const names = { nameOf: ({ queueName }: Route) => queueName, mailRoutes: () => [{ queueName: 'out' } as Route], domainOf: () => '', route: () => undefined, routeNamed: () => undefined };
-  addQueueRules(app, new RuleDesk({ clock, log, register: bridge, rules, local, names }));
+  const names = { nameOf: ({ queueName }: Route) => queueName, mailRoutes: () => [{ queueName: 'out' } as Route], domainOf: () => '', waysTo: () => [true, false].map((isOwn) => ({ routeName: 'out', queueName: isOwn ? 'own' : 'out', isOwn })) };
+  addQueueRules(app, new RuleDesk({ clock, log, register: bridge, rules, local, names, toAscii }));
   return {
     log, register, run,
     ask: async (method, path, payload) => {
@@ -82,6 +83,8 @@ describe('standing rules', () => {
     const wallMs = times.map((id) => /"wallMs":(\d+)/.exec(register.snapshot().get(`rules/queues/${String(id)}`)?.value ?? '')?.[1]);
     assert.deepEqual(wallMs, ['1000', '1000000'], 'since it was said, and not later than now');
     assert.match(register.snapshot().get(`rules/queues/${String(rule)}`)?.value ?? '', /"verb":"refuse","selector":\{"sender":"","client":"192\.0\.2\.7"\},"untilWallMs":0/);
+    const [, { shared }] = await ask('POST', '/rules', { verb: 'suspend', selector: { domain: 'a.example' }, ...WHO });
+    assert.match(String(shared), /^mail to a\.example also waits in the queue 'out', which is not for it alone/);
   });
 
   test('that delay stand no longer than they delay anything', async () => {

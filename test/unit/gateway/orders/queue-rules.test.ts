@@ -6,6 +6,7 @@ import { QueueRules } from '../../../../src/gateway/orders/queue-rules.js';
 import type { MailQueue } from '../../../../src/gateway/queue/mail-queue.js';
 import type { QueueClass, Route } from '../../../../src/gateway/mail-types.js';
 import type { QueueRule } from '../../../../src/register/records.js';
+import { toAscii } from '../../../../src/platform/node/idna.js';
 import { KeptLog } from '../admin/kept-log.js';
 
 interface PlayedQueue {
@@ -35,17 +36,23 @@ class Kit {
   readonly woken: PlayedQueue[] = [];
   readonly log = new KeptLog();
   walks = 0;
+  domainsAsked = 0;
   obeyed: readonly string[] = [];
   readonly rules = new QueueRules({
     clock: { nowMs: () => this.nowMs, wallMs: () => this.nowMs }, log: this.log, told: { queueRules: () => this.told, isLocal: () => false },
     obeyOrders: (rules) => { this.obeyed = [...rules.keys()]; }, caughtBy: () => 5,
-    names: { nameOf: ({ queueName }) => queueName.replace(/[/#!].*/, ''), domainOf: ({ queueName }) => /\/([^!]*)/.exec(queueName)?.[1] ?? '' },
+    names: { nameOf: ({ queueName }) => queueName.replace(/[/#!].*/, ''), domainOf: (one) => this.domainOf(one) }, toAscii,
     queues: () => {
       this.walks += 1;
       return this.queues as unknown as MailQueue[];
     },
     wake: (one) => { this.woken.push(one as unknown as PlayedQueue); },
   });
+
+  domainOf({ queueName }: Route): string {
+    this.domainsAsked += 1;
+    return /\/([^!]*)/.exec(queueName)?.[1] ?? '';
+  }
 
   tell(...rules: readonly QueueRule[]): void {
     this.told = new Map(rules.map((one, i) => [`gw-1-1-${String(i)}`, one]));
@@ -122,6 +129,25 @@ describe('a rule', () => {
     assert.deepEqual([suspended(), kit.rules.suspends(queue('out/y.a.example').route)], [[false, true, false, false], true]);
     kit.tell(chosen('suspend', { domain: '*', route: 'other' }));
     assert.deepEqual(suspended(), [false, false, false, false]);
+  });
+
+  test('means a domain that is written in U-labels as its queues are called, with a route too', () => {
+    const kit = new Kit();
+    kit.queues.push(queue('out/xn--bcher-kva.example'), queue('other/xn--bcher-kva.example'));
+    for (const [selector, suspended] of [[{ domain: 'B\u00fccher.example' }, [true, true]], [{ domain: 'b\u00fccher.example', route: 'out' }, [true, false]]] as const) {
+      kit.tell(chosen('suspend', selector));
+      assert.deepEqual(kit.queues.map(({ isSuspended }) => isSuspended), suspended);
+      assert.equal(kit.rules.hasQueueOf(chosen('suspend', selector)), true);
+    }
+    assert.equal(kit.rules.hasQueueOf(chosen('suspend', { domain: 'other.example' })), false);
+  });
+
+  test('by a domain costs one look-up for all of them: as many rules as may stand, over many queues', () => {
+    const kit = new Kit();
+    for (let i = 0; i < 1000; i++) kit.queues.push(queue(`out/d${String(i)}.example`));
+    kit.tell(...Array.from({ length: 250 }, (_, i) => chosen('suspend', { domain: `D${String(i)}.example` })), chosen('suspend', { domain: 'd99*.example' }));
+    assert.equal(kit.domainsAsked, 1000);
+    assert.equal(kit.queues.filter(({ isSuspended }) => isSuspended).length, 260);
   });
 
   test('means all queues of a route, of class mail, those that are made later too', () => {

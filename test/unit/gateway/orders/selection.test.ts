@@ -8,8 +8,11 @@ import type { Note } from '../../../../src/gateway/queue/note.js';
 import { DONE, OWED_FAILURE, TO_TRY, freshNote } from '../../../../src/gateway/queue/note.js';
 import type { Envelope, Route } from '../../../../src/gateway/mail-types.js';
 import type { MailQueue } from '../../../../src/gateway/queue/mail-queue.js';
+import { createRouter } from '../../../../src/gateway/queue/router.js';
+import type { RouteOptions } from '../../../../src/gateway/queue/router.js';
+import { toAscii } from '../../../../src/platform/node/idna.js';
 import type { RouteNames } from '../../../../src/gateway/orders/selection.js';
-import { Selection, whyNoRoute } from '../../../../src/gateway/orders/selection.js';
+import { Selection, sharedQueues, whyNoRoute } from '../../../../src/gateway/orders/selection.js';
 
 const ENVELOPE: Envelope = {
   messageId: 7, queueClass: 'mail', queueName: 'out', reversePath: 'Ann@From.example', flags: 0, ret: 0, envid: '', arrivalWallMs: 0,
@@ -93,5 +96,51 @@ describe('a selection', () => {
     assert.match(whyNoSelector({ ids: ['no id!'] }), /is no queue id/);
     assert.match(whyNoSelector({ client: '192.0.2.0/33' }), /is no address or network/);
     assert.equal(whyNoSelector({ client: '192.0.2.0/24' }), '');
+  });
+});
+
+describe('a suspension by domain', () => {
+  const COMMON = { ordering: 'fifo', concurrency: 4, lengthMax: 10, nextHop: { protocol: 'smtp', host: 'h', port: 25 } } as const;
+  const CONDITION = { when: { senders: ['*@news.example'] } };
+  const told = (routes: readonly Partial<RouteOptions>[], selector: Selector, hasOwnNow = false): readonly [why: string, shared: string] => {
+    const names = createRouter(routes.map((one, i) => ({ ...COMMON, name: `r${String(i)}`, domains: ['*'], ...one })));
+    const { why, shared } = sharedQueues(selector, { names, toAscii }, () => hasOwnNow);
+    return [why, shared].map((text) => text.replace(/, which .*/, '')) as [string, string];
+  };
+
+  test('is given where a route has a queue for it, whatever the conditions, and names queues that it does not stop', () => {
+    const [own, shared] = [{ name: 'own', perDomain: true }, { name: 'shared' }];
+    const x = { domain: 'X.example' };
+    const also = "mail to X.example also waits in the queue 'shared'";
+    assert.deepEqual(told([own], x), ['', '']);
+    assert.deepEqual(told([{ ...own, domains: ['x.example'], ...CONDITION }, shared], x), ['', also]);
+    assert.deepEqual(told([{ ...shared, domains: ['x.example'], ...CONDITION }, own], x), ['', also]);
+    assert.deepEqual(told([{ ...shared, domains: ['x.example'] }, own], x), ["mail to X.example waits in the queue 'shared'", '']);
+    assert.deepEqual(told([{ ...shared, domains: ['*.example'] }, own], { domain: 'x.*' }), ['', "mail to 'x.*' also waits in the queue 'shared'"]);
+    assert.deepEqual(told([{ ...shared, domains: ['x.example'] }, own], { ...x, route: 'own' }), ['no route here takes mail to X.example', '']);
+  });
+
+  test('is refused where none has, but for a queue of its own that is left', () => {
+    const x = { domain: 'x.example' };
+    assert.deepEqual(told([{ lanes: 2 }], { domain: '*.example' }), ["mail to '*.example' waits in the queue 'r0#*'", '']);
+    assert.match(told([{ lanes: 2 }], x)[0], /^mail to x\.example waits in the queue 'r0#[12]'$/);
+    assert.deepEqual(told([{}], x, true), ['', "mail to x.example also waits in the queue 'r0'"]);
+    assert.deepEqual(told([{ domains: ['a.example'], perDomain: true }], x), ['no route here takes mail to x.example', '']);
+    const many = Array.from({ length: 22 }, (_, i) => ({ domains: [`d${String(i)}.example`] }));
+    assert.match(told(many, { domain: 'd*' })[0], /^mail to 'd\*' waits in the queues '.*' and 2 more$/);
+  });
+
+  test('in U-labels goes by the routes of its A-labels', () => {
+    const routes = [{ domains: ['xn--bcher-kva.example'], perDomain: true }, {}];
+    assert.deepEqual(told(routes, { domain: 'b\u00fccher.example' }), ['', '']);
+  });
+
+  test('by a pattern means the routes that mail to some of its domains may go by, and none below which all goes by another', () => {
+    const router = createRouter(['*', '*.example', '*.shop.example', 'a.shop.example', 'b.other.example', '*.other.example', '*.x.shop.example'].map((domain) => ({ ...COMMON, name: domain, domains: [domain] })));
+    for (const [pattern, names] of [
+      ['*.shop.example', ['a.shop.example', '*.x.shop.example', '*.shop.example']], ['*shop.example', ['a.shop.example', '*.x.shop.example', '*.shop.example', '*.example']],
+      ['b.*', ['b.other.example', '*.x.shop.example', '*.other.example', '*.shop.example', '*.example', '*']],
+      ['b.other.example', ['b.other.example']], ['c.other.example', ['*.other.example']], ['shop.example', ['*.example']], ['*.test', ['*']],
+    ] as const) assert.deepEqual(router.waysTo(pattern).map(({ queueName }) => queueName), names, pattern);
   });
 });

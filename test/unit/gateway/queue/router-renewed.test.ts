@@ -31,6 +31,15 @@ describe('a router that is asked for many domains', () => {
 });
 
 describe('a router with other routes', () => {
+  test('knows the domain of a queue that is left from queues by domain, and none of one that is left from lanes', () => {
+    for (const more of [{}, { perDomain: true }, { lanes: 4 }]) {
+      const router = createRouter([routeTo('a', 'old', more), routeTo('a/b', 'old', more)]);
+      const left = ['a/x.example', 'a/x.example!tls', 'a/b/x.example', 'a', 'a/b', 'a!tls', 'a#3', 'a#3!any'];
+      const domains = left.map((name) => router.routeOfQueue(name, 'mail')).map((route) => route && router.domainOf(route));
+      assert.deepEqual(domains, ['x.example', 'x.example', 'x.example', '', '', '', '', ''], JSON.stringify(more));
+    }
+  });
+
   test('tells a Route that is held where it leads now', () => {
     const router = createRouter([routeTo('a', 'old'), routeTo('b', 'same')]);
     const [a, b] = [router.route('a.example', 'mail', '', OWN_ORIGIN), router.route('b.example', 'mail', '', OWN_ORIGIN)];
