@@ -137,7 +137,7 @@ async function isRefused(store: Daemon, said: RegExp): Promise<void> {
 
 const NOT_READ = /store store-a: \S+store-store-a\.spill of \S+Z is not read: it is a copy, or was put back from a backup, so that it may lack mail that came later\. It has \d+ messages in 4 partitions: gateway-1\/\d, .* rename it to store-store-a\.spill\.moved/;
 
-describe('the folder of a store', { timeout: 480_000 }, () => {
+describe('the folder of a store', { timeout: 900_000 }, () => {
   test('put back from a backup of an earlier stop is refused; without it the store is filled, and nothing is lost', async (t) => {
     const all = await setup(t);
     const { cluster, storeA, spillFile } = all;
