@@ -125,8 +125,8 @@ const holder = fc.record({ gatewayId: id, incarnation: whole });
 const members = (most: number): fc.Arbitrary<PartitionRecord['members']> => fc.uniqueArray(
   fc.record({ storeId: id, bootId: id }), { maxLength: most, selector: ({ storeId, bootId }) => `${storeId} ${bootId}` },
 );
-const given: fc.Arbitrary<PartitionRecord['gaveUp']> = fc.tuple(members(4), whole)
-  .map(([copies, epoch]) => copies.map((copy) => ({ ...copy, epoch })));
+const given: fc.Arbitrary<PartitionRecord['gaveUp']> = fc.tuple(members(4), whole, fc.boolean())
+  .map(([copies, epoch, isGone]) => copies.map((copy) => (isGone ? { ...copy, epoch, isGone } : { ...copy, epoch })));
 const line: fc.Arbitrary<PartitionRecord['line']> = fc.array(fc.record({ term, epoch: whole }), { maxLength: LINE_MAX });
 const record: fc.Arbitrary<PartitionRecord> = fc.record({ epoch: whole, term, holder, members: members(4), gaveUp: given, left: members(4), line })
   .map((one) => ({ ...one, term: { ...one.term, number: Math.min(one.term.number, one.epoch) } }));

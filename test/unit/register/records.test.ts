@@ -58,7 +58,8 @@ const partition = fc.record({
   more: fc.integer({ min: 0, max: 2 ** 40 }),
   holder: fc.record({ gatewayId: name, incarnation: count }),
   members,
-  gaveUp: members.chain((copies) => count.map((epoch) => copies.map((copy) => ({ ...copy, epoch })))),
+  gaveUp: fc.tuple(members, count, fc.boolean())
+    .map(([copies, epoch, isGone]) => copies.map((copy) => (isGone ? { ...copy, epoch, isGone } : { ...copy, epoch }))),
   left: members,
   line: fc.array(fc.record({ term: fc.record({ number: count, nonce: fc.nat({ max: Number.MAX_SAFE_INTEGER }) }), epoch: count }), { maxLength: 8 }),
 }).map(({ number, nonce, more, ...others }) => ({ epoch: number + more, term: { number, nonce }, ...others }));
@@ -202,6 +203,8 @@ test("a partition's record keeps its own rules", () => {
   assert.equal(rule({ left: [...sound.members, ...sound.members] }), 'left: one stands twice');
   assert.match(rule({ line: [{ epoch: 3 }] }), /^line\[0\]\.term: /);
   assert.match(rule({ gaveUp: sound.members }), /^gaveUp\[0\]\.epoch: /);
+  assert.equal(rule({ gaveUp: [{ ...given, isGone: true }] }), '');
+  assert.match(rule({ gaveUp: [{ ...given, isGone: false }] }), /^gaveUp\[0\]\.isGone: /);
   assert.equal(rule({ members: [{ storeId: 's', bootId: '' }] }), 'members[0].bootId: no name');
   assert.throws(() => encodePartition({ ...sound, term: { number: 8, nonce: 9 } }), InvariantError);
 });
