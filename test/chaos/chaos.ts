@@ -100,7 +100,7 @@ class ChaosRun {
     await this.#drain();
     const code = await this.#cluster.sink.stop(END_MS);
     assert.notEqual(code, -1, 'the sink had to be killed: its log may lack arrivals');
-    const verdict = judgeRun(this.#judge, { arrivalLog: this.#cluster.arrivalLog, sendLogs: this.#sendLogs, concurrency: CONCURRENCY });
+    const verdict = await judgeRun(this.#judge, this.#cluster, { arrivalLog: this.#cluster.arrivalLog, sendLogs: this.#sendLogs, concurrency: CONCURRENCY });
     const worst = (of: (report: SendReport) => number): number => Math.max(...sent.map(of));
     const unfinished = sent.filter((report) => report.accepted !== report.count);
     if (unfinished.length > 0) throw new Error(`clients gave up: ${JSON.stringify(unfinished, undefined, 1)}\n${this.#cluster.gateways.map((each) => each.gateway.logTail()).join('\n')}`);

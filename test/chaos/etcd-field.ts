@@ -3,9 +3,7 @@
  * sink, etcd, a client for each gateway that sends all the time, and the judge on the links.
  */
 import assert from 'node:assert/strict';
-import { createReadStream } from 'node:fs';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
 
 import { Prng } from '../../src/base/prng.js';
 import type { SendReport } from '../../src/load/options.js';
@@ -14,7 +12,6 @@ import { readSendLog } from '../../src/load/send-log.js';
 import { TAKEN } from '../../src/sink/verify.js';
 import { HOST, startCluster, until } from '../process/cluster.js';
 import type { Cluster, Daemon, GatewayHandle } from '../process/cluster.js';
-import { proxyNowMs } from '../process/fault-proxy.js';
 import { LinkJudge } from '../process/link-judge.js';
 import { judgeFromOutside, judgeRun, readArrivals, type Verdict } from '../process/witnesses.js';
 import { partitionName } from '../../src/protocol/partition-record.js';
@@ -42,8 +39,6 @@ const END_MS = 180_000;
 const QUEUES_EACH = 2;
 const FILLS_MAX = 20;
 const STEADY = 'q';
-/** A gateway knows that a change of a record was made: when, of which partition, its epoch and members. */
-const RECORD_LINE = /"time":"([^"]+)".*"event":"partition","msg":"(\S+) record (\d+) (.*) at [\d.]+"/;
 const FILLINGS = Array.from({ length: FILLS_MAX }, (_none, i) => `fill${String(i)}q`);
 /** More than any run sends: the clients are ended by a signal. */
 const COUNT_MAX = 10_000_000;
@@ -197,12 +192,8 @@ export class EtcdField {
     for (const gateway of this.cluster.gateways) await gateway.drained(END_MS);
     assert.notEqual(await this.cluster.sink.stop(END_MS), -1, 'the sink had to be killed: its log may lack arrivals');
     const { arrivalLog } = this.cluster;
-    if (this.#options.isJudged) {
-      const { folder, gateways } = this.cluster;
-      for (const { gateway } of gateways) await noteOwnRecords(join(folder, `${gateway.name}.log`), this.judge);
-    }
     const judged = { arrivalLog, sendLogs: this.#sendLogs, concurrency: CONCURRENCY };
-    const verdict = this.#options.isJudged ? judgeRun(this.judge, judged) : judgeFromOutside(judged);
+    const verdict = this.#options.isJudged ? await judgeRun(this.judge, this.cluster, judged) : judgeFromOutside(judged);
     return { verdict, latestMs: latestMs(this.#sendLogs, arrivalLog, eventsUs) };
   }
 
@@ -269,23 +260,6 @@ function latestMs(sendLogs: readonly string[], arrivalLog: string, eventsUs: rea
     }
   }
   return latestUs / 1000;
-}
-
-/**
- * Tells the judge when a gateway knew of its records: its log says so before a reply goes out by them. On a busy machine
- * this process reads the watch, and what members are told, later than that reply.
- */
-async function noteOwnRecords(log: string, judge: LinkJudge): Promise<void> {
-  const aheadMs = Date.now() - proxyNowMs();
-  for await (const line of createInterface({ input: createReadStream(log) })) {
-    const [, time = '', partition = '', epoch, text = ''] = RECORD_LINE.exec(line) ?? [];
-    if (epoch === undefined) continue;
-    const members = text.split(' ').filter((each) => each !== '').map((each) => {
-      const [storeId = '', bootId = ''] = each.split('/');
-      return { storeId, bootId };
-    });
-    judge.noteRecord(partition, { epoch: Number(epoch), members }, Date.parse(time) - aheadMs);
-  }
 }
 
 /** Tells the judge of each record as soon as etcd has it. */

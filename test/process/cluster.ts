@@ -11,9 +11,10 @@
  * one gateway speak of the first. Configuration files are in cluster-config.ts.
  */
 import { spawn, type ChildProcess } from 'node:child_process';
-import { closeSync, existsSync, mkdirSync, mkdtempSync, openSync, readFileSync, readSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { closeSync, createReadStream, existsSync, mkdirSync, mkdtempSync, openSync, readFileSync, readSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { createInterface } from 'node:readline';
 
 import type { QueuePageAnswer, StatusAnswer, TablePageAnswer, TableRowAnswer } from '../../src/admin-api/gateway-answers.js';
 import type { StorePartitionPageAnswer } from '../../src/admin-api/store-answers.js';
@@ -127,6 +128,11 @@ export class Daemon {
 
   log(): string {
     return readFileSync(this.#logFile, 'utf8');
+  }
+
+  /** One after the other: a log of hours is longer than the longest string. */
+  logLines(): AsyncIterable<string> {
+    return createInterface({ input: createReadStream(this.#logFile) });
   }
 
   /** Bytes of the log so far: where logSince() begins. */

@@ -69,7 +69,7 @@ async function run(cluster: Awaited<ReturnType<typeof startCluster>>, judge: Lin
   // Whether the lease is read before each dot is dot-right.test.ts's question: too little is in flight here to tell. The
   // look and the write of a dot are one step of one thread (smtp-session-content.test.ts, transport.test.ts), and a stop may
   // fall into it: the more likely, the busier the machine. One dot at most is late so.
-  const verdict = judgeRun(judge, { arrivalLog: cluster.arrivalLog, sendLogs: logs, concurrency: CONCURRENCY, stoppedDots: 1 });
+  const verdict = await judgeRun(judge, cluster, { arrivalLog: cluster.arrivalLog, sendLogs: logs, concurrency: CONCURRENCY, stoppedDots: 1 });
   assert.ok(verdict.ok, JSON.stringify(verdict, undefined, 1));
 
   assert.match(owner.gateway.log(), /a partition is another process's now/);

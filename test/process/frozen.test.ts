@@ -54,7 +54,7 @@ async function run(cluster: Cluster, judge: LinkJudge, victim: Daemon): Promise<
   assert.deepEqual(sent.replies, { 250: COUNT }, JSON.stringify(sent));
   await cluster.drained();
   await cluster.verify(log);
-  const verdict = judgeRun(judge, { arrivalLog: cluster.arrivalLog, sendLogs: [log], concurrency: CONCURRENCY });
+  const verdict = await judgeRun(judge, cluster, { arrivalLog: cluster.arrivalLog, sendLogs: [log], concurrency: CONCURRENCY });
   assert.ok(verdict.ok && verdict.repeated === 0 && verdict.arrived === COUNT, JSON.stringify(verdict, undefined, 1));
   const trouble = cluster.gateway.log().split('\n').filter((line) => TROUBLE.test(line));
   assert.deepEqual(trouble, []);

@@ -67,6 +67,7 @@ export async function mailWhile({ cluster, judge }: Healing, blow: () => Promise
   const report = await cluster.verify(log, CONCURRENCY - 1);
   assert.ok(report.ok && report.arrived === COUNT, JSON.stringify(report, undefined, 1));
   assert.deepEqual(judge.problems, []);
+  await judge.readLogs(cluster);
   assert.deepEqual(judge.earlyReplies(readSendLog(log)), { judged: COUNT, early: 0, examples: [] });
 }
 

@@ -105,7 +105,7 @@ describe('mail survives the death of any one process at any instant', () => {
       assert.equal(sent.accepted, COUNT, JSON.stringify(sent));
       await cluster.drained(60_000);
       await judgeBySink(cluster, log);
-      judgeByLinks(cluster, judge, log);
+      await judgeByLinks(cluster, judge, log);
     });
   });
 });
@@ -140,8 +140,9 @@ async function judgeBySink(cluster: Cluster, log: string): Promise<void> {
   assert.deepEqual(strict.outOfOrder, { count: 0, examples: [] });
 }
 
-function judgeByLinks(cluster: Cluster, judge: LinkJudge, log: string): void {
+async function judgeByLinks(cluster: Cluster, judge: LinkJudge, log: string): Promise<void> {
   assert.deepEqual(judge.problems, []);
+  await judge.readLogs(cluster);
   const replies = judge.earlyReplies(readSendLog(log));
   assert.deepEqual(replies, { judged: COUNT, early: 0, examples: [] });
   const repeats = judge.duplicates(copiesIn(cluster.arrivalLog));

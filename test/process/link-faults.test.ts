@@ -68,7 +68,7 @@ async function sendAndJudge(world: World, strike: (world: World) => Promise<void
   await cluster.inSync(DOMAINS.length);
   await cluster.drained();
   await cluster.verify(log);
-  const verdict = judgeRun(judge, { arrivalLog: cluster.arrivalLog, sendLogs: [log], concurrency: CONCURRENCY });
+  const verdict = await judgeRun(judge, cluster, { arrivalLog: cluster.arrivalLog, sendLogs: [log], concurrency: CONCURRENCY });
   assert.ok(verdict.ok && verdict.arrived === COUNT, JSON.stringify(verdict, undefined, 1));
   // No process died: nothing may come twice.
   assert.equal(verdict.repeated, 0, JSON.stringify(verdict, undefined, 1));

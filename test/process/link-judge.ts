@@ -29,6 +29,7 @@ import assert from 'node:assert/strict';
 import { monotonicMicros, type SendLogFile, type SendRecord } from '../../src/load/send-log.js';
 import type { PartitionRecord } from '../../src/protocol/partition-record.js';
 import { gatewayId, storeId } from './cluster-config.js';
+import type { Cluster } from './cluster.js';
 import { FaultProxy, proxyNowMs, type FrameRecord } from './fault-proxy.js';
 import { LinkRecord } from './link-record.js';
 import { ackedMs, reignAt, setsInForce, wasAcked, wasHeardWithin, type Entry, type Partition, type SetInForce } from './link-story.js';
@@ -42,6 +43,8 @@ const READ_WITHIN_MS = 100;
 /** Records told so long before and after a reply are named with it. */
 const DESCRIBED_MS = 5000;
 const EXAMPLES_MAX = 5;
+/** A gateway knows that a change of a record was made: when, of which partition, its epoch and members. */
+const RECORD_LINE = /"time":"([^"]+)".*"event":"partition","msg":"(\S+) record (\d+) (.*) at [\d.]+"/;
 /** Looks at both clocks. */
 const CLOCK_LOOKS = 100;
 
@@ -121,6 +124,25 @@ export class LinkJudge {
   /** The register had the record of a partition at this moment. */
   noteRecord(partition: string, record: Pick<PartitionRecord, 'epoch' | 'members'>, atMs = proxyNowMs()): void {
     this.#record.noteRecord(partition, record, atMs);
+  }
+
+  /**
+   * Reads when the gateways knew of their records: their logs say so before a reply goes out by them. On a busy machine,
+   * and when the members die at once, what members are told says it later. Call it before replies are judged.
+   */
+  async readLogs({ gateways }: Pick<Cluster, 'gateways'>): Promise<void> {
+    const aheadMs = Date.now() - proxyNowMs();
+    for (const { gateway } of gateways) {
+      for await (const line of gateway.logLines()) {
+        const [, time = '', partition = '', epoch, text = ''] = RECORD_LINE.exec(line) ?? [];
+        if (epoch === undefined) continue;
+        const members = text.split(' ').filter((each) => each !== '').map((each) => {
+          const [store = '', bootId = ''] = each.split('/');
+          return { storeId: store, bootId };
+        });
+        this.noteRecord(partition, { epoch: Number(epoch), members }, Date.parse(time) - aheadMs);
+      }
+    }
   }
 
   noteWindow(window: Window): void {

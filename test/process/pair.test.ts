@@ -145,7 +145,7 @@ class World {
   async #judgeAll(): Promise<void> {
     const { cluster, judge } = this;
     const { arrivalLog } = cluster;
-    const verdict = judgeRun(judge, { arrivalLog, sendLogs: this.#logs, concurrency: CONCURRENCY });
+    const verdict = await judgeRun(judge, cluster, { arrivalLog, sendLogs: this.#logs, concurrency: CONCURRENCY });
     assert.ok(verdict.ok, JSON.stringify(verdict, undefined, 1));
     assert.equal(verdict.repeated, 0, JSON.stringify(verdict, undefined, 1));
     const judged = this.#logs.reduce((sum, log) => sum + judge.earlyReplies(readSendLog(log)).judged, 0);

@@ -58,6 +58,7 @@ async function sendThrough(cluster: Cluster, judge: LinkJudge, blow: Blow): Prom
   const report = await cluster.verify(log, CONCURRENCY - 1);
   assert.ok(report.ok && report.arrived === COUNT, JSON.stringify(report, undefined, 1));
   assert.deepEqual(judge.problems, []);
+  await judge.readLogs(cluster);
   assert.deepEqual(judge.earlyReplies(readSendLog(log)), { judged: COUNT, early: 0, examples: [] });
   assert.equal(cluster.gateway.isRunning, true);
 }

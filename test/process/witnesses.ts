@@ -13,6 +13,7 @@ import { readFileSync } from 'node:fs';
 
 import { readSendLog, type SendLogFile } from '../../src/load/send-log.js';
 import { CUT, TAKEN, UNFINISHED, verifyRun, type Arrival, type VerifyReport } from '../../src/sink/verify.js';
+import type { Cluster } from './cluster.js';
 import type { Copy, LinkJudge } from './link-judge.js';
 
 const LINE_FEED = 0x0a;
@@ -60,7 +61,8 @@ export interface VerdictOptions {
 }
 
 /** The arrival log must be complete: ask the sink for a report first, or stop it. */
-export function judgeRun(judge: LinkJudge, options: VerdictOptions): Verdict {
+export async function judgeRun(judge: LinkJudge, cluster: Cluster, options: VerdictOptions): Promise<Verdict> {
+  await judge.readLogs(cluster);
   const arrivals = readArrivals(options.arrivalLog);
   const examples: string[] = [];
   const sum = { accepted: 0, arrived: 0, lost: 0, altered: 0, refusedButDelivered: 0, outOfOrder: 0, outOfPlace: 0, early: 0 };
