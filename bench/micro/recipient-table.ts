@@ -11,7 +11,7 @@
 import { fork } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { closeSync, mkdtempSync, openSync, readFileSync, renameSync, rmSync, writeSync } from 'node:fs';
+import { mkdtempSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -19,26 +19,11 @@ import { fileURLToPath } from 'node:url';
 import { buildTable } from '../../src/cli/table/build.js';
 import { checkTable, followTable } from '../../src/gateway/inbound/recipients-file.js';
 import { SystemClock } from '../../src/platform/node/clock.js';
+import { addressOf, writeAddresses } from './recipient-addresses.js';
 
 const LOOKUPS = 200_000;
 const LOOKUPS_A_TURN = 20;
-const LINES_A_WRITE = 10_000;
 const BOUND_MS = 120_000;
-
-const addressOf = (i: number): string => `user${String(i)}@d${String(i % 100)}.example`;
-
-function writeText(file: string, count: number): void {
-  const fd = openSync(file, 'w');
-  let text = '';
-  for (let i = 0; i < count; i++) {
-    text += `${addressOf(i)}${i % 10 === 0 ? ` route=box-${String(i % 500)}` : ''}\n`;
-    if (i % LINES_A_WRITE !== LINES_A_WRITE - 1) continue;
-    writeSync(fd, text);
-    text = '';
-  }
-  writeSync(fd, text);
-  closeSync(fd);
-}
 
 interface Asked {
   readonly hitUs: number;
@@ -112,7 +97,7 @@ async function main(count: number, processes: number): Promise<void> {
   const [text, file] = [join(folder, 'text'), join(folder, 'table')];
   const children: ChildProcess[] = [];
   try {
-    writeText(text, count);
+    writeAddresses(text, count);
     const startMs = performance.now();
     const { bytes } = buildTable(text, file, () => undefined);
     console.log(`built: ${String(count)} addresses in ${((performance.now() - startMs) / 1000).toFixed(1)} s, ${(bytes / 1e6).toFixed(1)} MB`);
