@@ -126,6 +126,22 @@ export function lineWith(line: readonly PastTerm[], undone: PastTerm): readonly 
 }
 
 /**
+ * Of a record that does not know of these copies any more: terms in which they counted last are not in its
+ * line, so that one that is back is found to have what this record does not know.
+ */
+export function lineWithout(
+  line: readonly PastTerm[], copies: readonly GivenUpCopy[],
+): readonly PastTerm[] {
+  const isTheirs = ({ term, epoch }: PastTerm): boolean =>
+    copies.some((copy) => term.number <= copy.epoch && copy.epoch <= epoch);
+  const first = line.at(-1);
+  const rest = line.filter((past) => !isTheirs(past));
+  // What is older than the line reaches back stays so.
+  if (first !== undefined && isTheirs(first)) rest.push({ term: NO_TERM, epoch: first.term.number - 1 });
+  return rest;
+}
+
+/**
  * Was the record that was told made on the way to this one? What is older than the line reaches back is taken
  * for it.
  */

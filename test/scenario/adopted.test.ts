@@ -70,7 +70,7 @@ function allDelivered(pair: Pair, letters = LETTERS): void {
   const { group } = pair;
   group.hops.script = () => 'accept';
   group.until(() => group.letters.delivered === letters, 'all deliveries', 120_000);
-  group.until(() => recordOf(pair)?.gaveUp.length === 0, 'that no copy counts as given up', 60_000);
+  group.until(() => recordOf(pair)?.gaveUp.every(({ isGone }) => isGone === true) === true, 'that no copy counts as given up', 60_000);
   group.run(5000);
   checkNoLoss(group.letters);
 }
@@ -308,5 +308,58 @@ describe('a copy that was given up and is back', () => {
     }
     assert.ok(waitedMs > 1000, `it could deliver for ${String(waitedMs)} ms`);
     group.until(() => countersAt(pair, 'gw-2').adopted === 5, 'what the copies had', 60_000);
+  });
+});
+
+/** Half of what the first copy has is taken in by gw-2, and the first is away again: gw-2 dies, and the third store with it. */
+function lostHalfway(pair: Pair): void {
+  const { group, first, third = assert.fail('there are three') } = pair;
+  group.network.slow('gw-2', first.id, 100);
+  group.cutOff('gw-2', false, [first]);
+  group.until(() => countersAt(pair, 'gw-2').adopted >= HALF, 'half of it');
+  assert.ok((first.store?.partitions.find(pair.name)?.count ?? LETTERS) < LETTERS, 'it is out of the copy');
+  group.cutOff('gw-2', true, [first]);
+  group.network.slow('gw-2', first.id, 0);
+  group.gateway('gw-2').kill();
+  third.kill();
+}
+
+function untilAwaited({ group, name }: Pair): void {
+  group.until(() => group.gateway('gw-2').core?.holdings.waiting().some(({ partition }) => partition === name) === true, 'the named state', 60_000);
+}
+
+function allDeliveredAtLeastOnce(pair: Pair): void {
+  for (const letter of pair.group.letters.all) letter.mayRepeat = true;
+  allDelivered(pair);
+}
+
+describe('a copy that was taken in halfway, when the other half is lost', () => {
+  test('does not stand for the one that counted with it', () => {
+    const pair = givenUp();
+    const { group, name, second, third } = pair;
+    lostHalfway(pair);
+    third?.start();
+    group.gateway('gw-2').start();
+    untilAwaited(pair);
+    assert.deepEqual(group.gateway('gw-2').core?.holdings.giveUp([]).filter((one) => one === name), [name]);
+    untilHeldBy(pair, 'gw-2', 1, 60_000);
+    group.cutOff('gw-2', false);
+    group.until(() => second.store?.partitions.find(pair.name)?.fence.holder?.gatewayId === 'gw-2', 'that the other one is read, too', 60_000);
+    allDeliveredAtLeastOnce(pair);
+  });
+
+  test('is not read in its place where no store is free; that is a loss, and one order is enough for it', () => {
+    const pair = givenUp();
+    const { group, name, third = assert.fail() } = pair;
+    lostHalfway(pair);
+    group.gateway('gw-2').start();
+    untilAwaited(pair);
+    group.cutOff('gw-2', false);
+    group.run(2000);
+    assert.deepEqual(group.gateway('gw-2').core?.holdings.giveUp([third.id]).filter((one) => one === name), [name]);
+    untilHeldBy(pair, 'gw-2', 2, 60_000);
+    assert.equal(countersAt(pair, 'gw-2').losses, 1);
+    third.start();
+    allDeliveredAtLeastOnce(pair);
   });
 });

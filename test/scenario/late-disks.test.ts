@@ -6,13 +6,14 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { COMMITTED } from '../../src/gateway/mail-types.js';
 import type { PartitionHolder } from '../../src/recovery/ownership/holder.js';
-import { loaded, recordOf, untilHeldBy } from './pair.js';
+import { LETTERS, loaded, recordOf, untilHeldBy } from './pair.js';
 import type { Pair } from './pair.js';
 import type { StoreNode } from './store-node.js';
 import { World } from './world.js';
 
 const OLD = 40;
 const NEW = 20;
+const QUEUES = ['q1', 'q2', 'q3'];
 
 function stop(world: World, store: StoreNode): void {
   let isDown = false;
@@ -24,7 +25,7 @@ function stop(world: World, store: StoreNode): void {
 }
 
 function take(world: World, count: number): void {
-  const letters = world.submitMany(count, ['q1', 'q2', 'q3']);
+  const letters = world.submitMany(count, QUEUES);
   world.until(() => letters.every(({ outcome }) => outcome === COMMITTED));
 }
 
@@ -52,6 +53,23 @@ function lateDisks(): { readonly world: World; readonly disks: readonly Uint8Arr
   return { world, disks };
 }
 
+/** The disk of one store is back, which is read; that of the other one is not. */
+function oneIsBack(): ReturnType<typeof lateDisks> & { readonly first: StoreNode; readonly second: StoreNode } {
+  const { world, disks } = lateDisks();
+  const [first, second] = world.stores;
+  assert.ok(first !== undefined && second !== undefined);
+  world.gateway.kill();
+  for (const store of world.stores) stop(world, store);
+  world.startGateway();
+  world.until(() => (world.gateway.core?.holdings.waiting().length ?? 0) > 0);
+  world.gateway.core?.holdings.giveUp([first.id, second.id]);
+  world.run(10_000);
+  first.putBack(disks[0] ?? assert.fail());
+  first.start();
+  world.run(30_000);
+  return { world, disks, first, second };
+}
+
 describe('disks that come late', () => {
   for (const isGatewayUp of [true, false]) {
     test(`all at once, ${isGatewayUp ? 'while the gateway lives: nothing is lost' : 'with a start of the gateway: what lay on them is delivered'}`, () => {
@@ -65,10 +83,101 @@ describe('disks that come late', () => {
       if (!isGatewayUp) world.startGateway();
       world.hops.script = () => 'accept';
       world.run(180_000);
-      assert.ok(world.letters.delivered >= (isGatewayUp ? OLD + NEW : OLD), String(world.letters.delivered));
+      assert.ok(world.letters.delivered >= (isGatewayUp ? OLD + NEW : OLD) * QUEUES.length, String(world.letters.delivered));
       assert.deepEqual(world.gateway.core?.holdings.waiting(), []);
     });
   }
+
+  test('also where only one of them is back, and is lost with who read it: the other one stays in the record', () => {
+    const { world, disks, first, second } = oneIsBack();
+    assert.ok((world.gateway.core?.holdings.counters.losses ?? 0) > 0, 'what came since is lost');
+    assert.deepEqual(world.gateway.core?.holdings.waiting(), []);
+    world.gateway.kill();
+    first.kill();
+    first.start();
+    second.putBack(disks[1] ?? assert.fail());
+    second.start();
+    world.startGateway();
+    world.hops.script = () => 'accept';
+    world.run(180_000);
+    assert.equal(world.letters.delivered, OLD * QUEUES.length);
+  });
+
+  test('and one that is not back leaves the record once what the other one had is at two stores', () => {
+    const { world, disks, second } = oneIsBack();
+    second.putBack([]);
+    second.start();
+    world.run(10_000);
+    world.untilLevel();
+    world.gateway.kill();
+    stop(world, second);
+    second.putBack(disks[1] ?? assert.fail());
+    second.start();
+    world.startGateway();
+    world.hops.script = () => 'accept';
+    world.run(60_000);
+    assert.equal(world.letters.delivered, OLD * QUEUES.length);
+    assert.equal(world.gateway.core?.holdings.counters.adopted, 0);
+  });
+
+  test('also when the gateway lived, and died before any of it was at a store again', () => {
+    const world = World.started({ partitions: 1 });
+    world.hops.script = () => 'hang';
+    take(world, OLD);
+    const disks = world.stores.map((store) => {
+      stop(world, store);
+      const disk = [...store.disk];
+      store.putBack([]);
+      return disk;
+    });
+    const isStoredNowhere = (): boolean => world.gateway.core?.registry.partitions[0]?.holder.record?.members.length === 0;
+    for (const store of world.stores) store.start();
+    world.until(isStoredNowhere);
+    world.gateway.kill();
+    for (const store of world.stores) store.kill();
+    world.stores.forEach((store, at) => { store.putBack(disks[at] ?? assert.fail('each has a disk')); });
+    for (const store of world.stores) store.start();
+    world.startGateway();
+    world.hops.script = () => 'accept';
+    world.run(180_000);
+    assert.equal(world.letters.delivered, OLD * QUEUES.length);
+  });
+
+  test('also when their partition has ended since', () => {
+    const pair = loaded({ partitions: 1 });
+    const { group, first, second, third = assert.fail('there are three') } = pair;
+    const stores = [first, second, third];
+    for (const id of ['gw-1', 'gw-2']) group.gateway(id).kill();
+    const disks = stores.map((store) => {
+      let isDown = false;
+      store.leave(0, true, () => {
+        store.kill();
+        isDown = true;
+      });
+      group.until(() => isDown, 'its stop');
+      const disk = [...store.disk];
+      store.putBack([]);
+      return disk;
+    });
+    for (const store of stores) store.start();
+    group.gateway('gw-1').start();
+    untilHeldBy(pair, 'gw-1', 2);
+    group.gateway('gw-1').register?.bridge.setRetired('gw-1', { who: 'ann', reason: 'gone', wallMs: 1 }, () => undefined);
+    const hasEnded = (): boolean => (recordOf(pair)?.holder.incarnation ?? 0) === 0;
+    group.until(hasEnded, 'its end', 60_000);
+    group.gateway('gw-1').kill();
+    stores.forEach((store, at) => {
+      store.kill();
+      store.putBack(disks[at] ?? assert.fail('each has a disk'));
+      store.start();
+    });
+    group.hops.script = () => 'accept';
+    group.gateway('gw-2').start();
+    group.until(() => group.letters.delivered === LETTERS, 'all deliveries', 180_000);
+    group.until(hasEnded, 'its end, for good', 180_000);
+    group.run(60_000);
+    assert.deepEqual([hasEnded(), group.letters.delivered], [true, LETTERS]);
+  });
 
   test('hold nothing up when their store is gone for good', () => {
     const pair = loaded({ partitions: 1 });

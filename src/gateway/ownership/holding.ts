@@ -259,7 +259,8 @@ export class Holding implements RegisterSink {
 
   /** By an order it begins empty, unless a copy is left, or comes back before it does. */
   noteGivenUp(by: OrderedBy): void {
-    if (this.holder.state === HolderState.FOUNDING) this.#givenUpBy = by;
+    const { state } = this.holder;
+    if (state === HolderState.FOUNDING || state === HolderState.CLAIMING) this.#givenUpBy = by;
   }
 
   // ── links ───────────────────────────────────────────────────────────────────────────────────────
@@ -440,6 +441,7 @@ export class Holding implements RegisterSink {
         read: (source, at) => { this.#read(source, at); },
         readOn: (source) => { this.#ports.readings.switchTo(this.handle, source); },
         begin: (isLoss) => { this.#begin(isLoss); },
+        noteLoss: () => { this.#noteLoss('it goes on with what was set aside before'); },
         forget: () => { this.#forget(); },
         stop: () => { this.#stop(); },
         resume: () => { this.#resume(); },
@@ -673,17 +675,20 @@ export class Holding implements RegisterSink {
     }
   }
 
+  #noteLoss(what: string): void {
+    const { log, counters } = this.#ports;
+    counters.losses += 1;
+    this.#ports.onLoss(this.#givenUpBy);
+    log.error(
+      'recovery', `every copy of a partition is lost, or was given up: ${what}. If a store has only started `
+        + 'without its disk: start it again with it, and what it had is taken in',
+      { partition: this.name },
+    );
+  }
+
   #begin(isLoss: boolean): void {
-    const { registry, log, counters } = this.#ports;
-    if (isLoss) {
-      counters.losses += 1;
-      this.#ports.onLoss(this.#givenUpBy);
-      log.error(
-        'recovery', 'every copy of a partition is lost, or was given up: it begins empty. If a '
-          + 'store has only started without its disk: start it again with it, and what it had is taken in',
-        { partition: this.name },
-      );
-    }
+    const { registry } = this.#ports;
+    if (isLoss) this.#noteLoss('it begins empty');
     this.partition = registry.adopt(this.#partitionOptions, this.holder);
     this.partition.adopt(0, 0, 0);
     this.#adoptions.begin(this.partition, true);

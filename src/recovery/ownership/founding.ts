@@ -12,7 +12,8 @@
  *   a store has no room, or a copy of a process that    others are asked as before; status names the latter,
  *   lives                                               and asks for a person once that has lasted
  *   a store knows a higher term, or another one         it begins again, above that
- *   no store takes it for a while                       shown as unbegun, and asked for on and on
+ *   no store takes it for a while                       shown as unbegun, and asked for on and on; or a copy
+ *                                                       that was set aside, and is back, is read (holder.ts)
  *
  *   not asked, for what it has is not to be emptied     because
  *   a copy that was given up, and is back               its mail is taken in first (16)
@@ -92,12 +93,9 @@ export class Founding {
   }
 
   /** Why nothing comes of it; '' while it goes on. */
-  overFor(newest: PartitionRecord | undefined, nowMs: number): string {
+  overFor(newest: PartitionRecord | undefined): string {
     const before = this.#before;
     if (newest !== before) return 'a newer record is known';
-    if (this.isUnbegun(nowMs) && before?.gaveUp.some((each) => this.#ports.isUp(each)) === true) {
-      return 'no store takes it, and a copy that was given up is back';
-    }
     const isBack = before !== undefined && !isEnded(before)
       && before.members.some((each) => this.#ports.isUp(each) && !this.#ports.isGone(each));
     return isBack ? 'a copy is back before it was given up' : '';

@@ -52,13 +52,13 @@
  * earlier. Time comes in by tick(); nothing here waits for a promise.
  */
 import { invariant } from '../../base/invariant.js';
-import { GAVE_UP_MAX, MEMBERS_MAX } from '../../protocol/fields.js';
+import { MEMBERS_MAX } from '../../protocol/fields.js';
 import type {
   GivenUpCopy, HolderId, PartitionRecord, PastTerm, RecordedMember, Term,
 } from '../../protocol/partition-record.js';
 import {
   NO_TERM, bareMember, holderKey, isEnded, isMemberOf, isOfLine, isSameHolder, isSameSet, isSameTerm,
-  lineAfter, nobody,
+  lineAfter, lineWithout, nobody,
 } from '../../protocol/partition-record.js';
 import {
   DECLINED_LOWER, DECLINED_NO_COPY, DECLINED_OTHER_NONCE, DECLINED_STALE,
@@ -67,7 +67,7 @@ import type { FoundBase } from './founding.js';
 import { Founding, isFoundedApart, lacksCopy } from './founding.js';
 import type { PartitionMember } from './member.js';
 import { MEMBER_STATE_NAMES, MemberState } from './member.js';
-import { OutsideCopies } from './outside-copies.js';
+import { OutsideCopies, withGivenUp } from './outside-copies.js';
 import { PartitionSet } from './partition-set.js';
 import type {
   AskAnswer, DeclinedAnswer, FencedAnswer, HolderOptions, HolderPorts, MemberPorts, Stamped,
@@ -121,6 +121,8 @@ interface Claim {
   readonly isLoss: boolean;
   /** Others may still use leases that no living member could tell of. */
   readonly mustWaitOut: boolean;
+  /** Copies that counted last in this epoch have nothing that its member has not. */
+  readonly covers?: number | undefined;
   /** By an operator's order: only while this process has no session (7). */
   readonly unlessSessionOf: HolderId | undefined;
 }
@@ -147,8 +149,6 @@ const SAME_LEASE_MS = 100;
 const OTHERS_WAIT_MS = 100;
 /** So long a partition is not handed back for want of a second copy: a full store may refuse it for ever. */
 const SECOND_WAIT_MS = 30_000;
-/** Members of two losses or more. */
-const GONE_KEPT = 6;
 const NO_GIVEN: readonly GivenUpCopy[] = [];
 const NO_LINE: readonly PastTerm[] = [];
 
@@ -673,7 +673,10 @@ export class PartitionHolder {
    * found after all, but nobody waits for it.
    */
   get givenUp(): readonly GivenUpCopy[] {
-    if (this.#state !== HolderState.HOLDER) return NO_GIVEN;
+    return this.#state === HolderState.HOLDER ? this.#awaitedBack : NO_GIVEN;
+  }
+
+  get #awaitedBack(): readonly GivenUpCopy[] {
     return (this.#record?.gaveUp ?? NO_GIVEN).filter((copy) => copy.isGone !== true || this.#isUp(copy));
   }
 
@@ -762,54 +765,70 @@ export class PartitionHolder {
     if (this.#set !== undefined) this.#forget();
     if (rest.length === 0) this.#foundWithout(record, added, isMemoryAtStake, nowMs);
     else {
-      const gaveUp = withGivenUp(record, added);
+      const gaveUp = withGivenUp(record, [...this.#goneOf(record, added), ...added]);
       this.#takeOver({ ...record, members: rest, gaveUp }, nowMs, 'copies given up');
     }
   }
 
-  /**
-   * Its mail is lost, but for that of copies which are still to be taken in. A store that is up in another
-   * boot may only have started without its disk, and be back with the file of the boot that counts: also
-   * members that are gone stand among them.
-   */
+  /** Its mail is lost, but for that of copies which are still to be taken in. */
   #foundWithout(
     record: PartitionRecord, added: readonly GivenUpCopy[], isMemoryAtStake: boolean, nowMs: number,
   ): void {
-    const gone = record.members
-      .filter((each) => !isMemberOf([...this.#apart, ...added], each.storeId, each.bootId))
-      .map(({ storeId, bootId }) => ({ storeId, bootId, epoch: record.epoch, isGone: true as const }));
-    const gaveUp = withGivenUp(record, [...gone, ...added]);
+    const gaveUp = withGivenUp(record, [...this.#goneOf(record, added), ...added]);
     const left = record.left.filter(({ storeId, bootId }) => !isMemberOf(gaveUp, storeId, bootId));
     // What this process itself does not have any more, nobody has.
     const isOther = !isSameHolder(record.holder, this.#options.self);
     const unlessSessionOf = isMemoryAtStake && isOther ? record.holder : undefined;
-    if (this.#readBack({ ...record, gaveUp, left }, record.gaveUp, unlessSessionOf, nowMs)) return;
     this.#found({ isLoss: true, gaveUp, left, line: lineAfter(record), unlessSessionOf }, nowMs);
   }
 
   /**
-   * Of what was set aside before, a copy is back: it is read, like one that had left. All stores may have
-   * such copies, and none be free for a founding. From one that nobody has begun to take in, nothing was
-   * taken out: those that counted with it have no more than it has.
+   * Members whose stores are up in another boot. One may only have started without its disk, and be back with
+   * the file of the boot that counts.
    */
-  #readBack(
-    record: PartitionRecord, before: readonly GivenUpCopy[], unlessSessionOf: HolderId | undefined,
-    nowMs: number,
-  ): boolean {
-    if (this.#state === HolderState.FENCING) return false;
-    const back = before.filter((copy) => this.#isUp(copy)
-      && this.#answers.get(copy.storeId)?.hasCopy !== false);
-    const whole = back.find(({ storeId }) =>
-      (this.#answers.get(storeId)?.termNumber ?? Infinity) < record.term.number);
+  #goneOf({ members, epoch }: PartitionRecord, stay: readonly RecordedMember[]): readonly GivenUpCopy[] {
+    const others = [...this.#apart, ...stay];
+    return members
+      .filter((each) => this.#isGone(each) && !isMemberOf(others, each.storeId, each.bootId))
+      .map(({ storeId, bootId }) => ({ storeId, bootId, epoch, isGone: true as const }));
+  }
+
+  /**
+   * No store takes a founding: where what was set aside is back, none is free. One of these copies is read
+   * instead, like one that had left. One that was fenced by no term since was not taken in by anybody: it has
+   * all that those have which counted with it. They go when its mail is where it is safe, not before.
+   */
+  #readBack({ gaveUp, left, line, unlessSessionOf }: FoundBase, nowMs: number): boolean {
+    const back = gaveUp.filter((copy) => this.#answerOf(copy) !== undefined);
+    const whole = back.find((copy) => this.#isWhole(copy));
     const source = whole ?? back[0];
     if (source === undefined) return false;
-    const others = record.gaveUp.filter((copy) => copy !== source);
-    const gaveUp = whole === undefined ? others : others.filter(({ epoch }) => epoch !== whole.epoch);
-    const left = [...record.left, ...others.filter((copy) => !gaveUp.includes(copy)).map(bareMember)];
-    const members = [bareMember(source)];
-    this.#takeOver({ ...record, members, gaveUp, left: left.slice(0, MEMBERS_MAX) }, nowMs,
-      `what was given up at ${source.storeId} is back`, unlessSessionOf);
+    const term = this.#nextTerm();
+    const record = {
+      epoch: term.number, term, holder: this.#options.self, members: [bareMember(source)],
+      gaveUp: gaveUp.filter((copy) => copy !== source), left, line,
+    };
+    const claim = { record, isFounding: false, isLoss: true, mustWaitOut: false, covers: whole?.epoch };
+    this.#claimFor({ ...claim, unlessSessionOf }, nowMs, `what was given up at ${source.storeId} is back`);
     return true;
+  }
+
+  /** Who takes a copy in fences it first, by a term above the record that set it aside. */
+  #isWhole(copy: GivenUpCopy): boolean {
+    return (this.#answerOf(copy)?.termNumber ?? Infinity) <= copy.epoch;
+  }
+
+  /**
+   * What was set aside before a loss. Of what somebody has taken in from one of these copies, what he had is
+   * lost now: it stands for no other any more, unless each says that nobody has.
+   */
+  #eachAlone(gaveUp: readonly GivenUpCopy[], lostEpoch: number): readonly GivenUpCopy[] {
+    return gaveUp.map((copy) => {
+      const together = gaveUp.filter(({ epoch }) => epoch === copy.epoch);
+      const isApart = copy.epoch !== lostEpoch && together.length > 1
+        && together.some((each) => !this.#isWhole(each));
+      return isApart ? { ...copy, epoch: this.#nextEpoch() } : copy;
+    });
   }
 
   /** What these stores may know is given up: a loss, or what others were told, is believed without them. */
@@ -1149,6 +1168,7 @@ export class PartitionHolder {
     this.#claim = claim;
     this.#record = undefined;
     this.#fenced = [];
+    this.#outside.forget();
     this.#talk.hurry();
     this.#enter(HolderState.CLAIMING, nowMs, why);
   }
@@ -1280,17 +1300,22 @@ export class PartitionHolder {
   #goOnFounding(nowMs: number): void {
     const founding = this.#founding;
     if (founding === undefined) return;
-    const over = founding.overFor(this.#newest, nowMs);
+    const over = founding.overFor(this.#newest);
     if (over !== '') {
       this.#enter(HolderState.ASKING, nowMs, over);
       return;
     }
-    const record = founding.record(this.#options.self, nowMs);
-    if (record === undefined) {
+    const founded = founding.record(this.#options.self, nowMs);
+    if (founded === undefined) {
+      if (founding.isUnbegun(nowMs)) {
+        this.#askUnheard(nowMs);
+        if (this.#readBack(founding.base, nowMs)) return;
+      }
       founding.ask(this.#answers, nowMs);
       return;
     }
-    const { isLoss, unlessSessionOf } = founding.base;
+    const { isLoss, line, unlessSessionOf } = founding.base;
+    const record = { ...founded, gaveUp: this.#eachAlone(founded.gaveUp, line[0]?.epoch ?? 0) };
     const mustWaitOut = founding.mustWaitOut(this.#provenDead !== undefined);
     this.#claimFor({ record, isFounding: true, isLoss, mustWaitOut, unlessSessionOf }, nowMs, 'founded');
   }
@@ -1331,9 +1356,13 @@ export class PartitionHolder {
     const isStored = set.rows.some((row) => row.isFed || (row.isRecorded && row.isInStep));
     this.#unstoredSinceMs = isStored ? Infinity : Math.min(this.#unstoredSinceMs, nowMs);
     const isQuiet = this.#state === HolderState.HANDING_BACK && this.#isQuiet && !this.#isUnknown;
-    if (isQuiet && this.#areAllHeard(set)) this.#give(set);
+    if (isQuiet && this.#areAllHeard(set)) {
+      // One that was gone is back since.
+      if (this.#owner?.incarnation === 0 && this.#awaitedBack.length > 0) this.keep(nowMs);
+      else this.#give(set);
+    }
     if (this.#state === HolderState.HOLDER && this.#record !== undefined) {
-      this.#outside.adoptThoseBack(this.#record);
+      this.#outside.adoptThoseBack(this.#record, set.areEnough);
     }
   }
 
@@ -1409,8 +1438,9 @@ export class PartitionHolder {
     this.#trace('PARTIAL source died: the takeover begins anew');
     this.#forget();
     // What committed while that one counted is there: the changes it lacks did not, or are lost.
-    const members = left === undefined ? record.members : [bareMember(left)];
-    this.#takeOver({ ...record, members }, nowMs, 'the member that was read is away');
+    const rest = left === undefined ? record
+      : { ...record, members: [bareMember(left)], gaveUp: withGivenUp(record, this.#goneOf(record, [left])) };
+    this.#takeOver(rest, nowMs, 'the member that was read is away');
     return false;
   }
 
@@ -1442,11 +1472,12 @@ export class PartitionHolder {
     const record = set.records.known;
     const term = this.#nextTerm();
     const left = set.strays(record.members, NO_MEMBERS);
+    const isEnd = owner.incarnation === 0;
     // What has ended names every copy that there may still be: each is to be dropped.
-    const copies = owner.incarnation === 0
+    const copies = isEnd
       ? { members: [...record.members, ...left].slice(0, MEMBERS_MAX), gaveUp: NO_GIVEN, left: NO_MEMBERS }
       : { members: record.members, left };
-    const line = lineAfter(record);
+    const line = isEnd ? lineWithout(lineAfter(record), this.#outside.uncovered(record)) : lineAfter(record);
     this.#handing = { ...record, epoch: term.number, term, holder: owner, line, ...copies };
     this.#talk.hurry();
   }
@@ -1586,8 +1617,13 @@ export class PartitionHolder {
     if (isOurs) {
       this.#changing = undefined;
       this.#isUnknown = false;
-      if (claim.isFounding) this.#enterFounded(claim, nowMs);
-      else this.#enterTerm(record, nowMs, `term ${String(record.term.number)}`);
+      if (claim.isFounding) {
+        this.#enterFounded(claim, nowMs);
+        return;
+      }
+      if (claim.isLoss) this.#ports.memory.noteLoss();
+      if (claim.covers !== undefined) this.#outside.cover(claim.covers);
+      this.#enterTerm(record, nowMs, `term ${String(record.term.number)}`);
     } else if (before !== undefined && stamped.revision !== before.revision) {
       this.#claim = undefined;
       this.#changing = undefined;
@@ -1813,17 +1849,6 @@ function isNewer(told: PartitionRecord, read: PartitionRecord): boolean {
   if (told.epoch !== read.epoch) return told.epoch > read.epoch;
   // What is left of one that has ended names no member any more.
   return !isSameTerm(told.term, read.term) || (!isEnded(read) && !isSameSet(told.members, read.members));
-}
-
-/**
- * Who gave up so many of one partition's copies does not wait for the first. Of those that are gone, the last
- * few stay: whose disk is away has not lost memory after memory since.
- */
-function withGivenUp({ gaveUp }: PartitionRecord, added: readonly GivenUpCopy[]): readonly GivenUpCopy[] {
-  const before = gaveUp.filter(({ storeId, bootId }) => !isMemberOf(added, storeId, bootId));
-  const gone = before.filter(({ isGone }) => isGone === true).slice(-GONE_KEPT);
-  const stay = before.filter((copy) => copy.isGone !== true || gone.includes(copy));
-  return [...stay, ...added].slice(-GAVE_UP_MAX);
 }
 
 /** It has no copy, and knows no later term or record: by such a one what a deposed holder had is dropped. */

@@ -10,9 +10,14 @@
  *                                                 forgotten
  *   adopting   of gaveUp: its store is up, and    tick                         its link is lost: then it is
  *              it is being read                                                read anew
+ *   covered    epochs: copies of gaveUp that      a copy of that epoch is      with what is held
+ *              counted in them last have nothing  what is held was read from;
+ *              that is not here                   no member is left
  *   adopted    of gaveUp: all its mail is in      it was read; its store is    that change is known
  *              copies that count, or it is gone   up in another boot, unless
- *                                                 it was gone from the start
+ *                                                 it was gone from the start;
+ *                                                 it is covered, and enough
+ *                                                 stores have what is held
  *   forgotten  copies of a record that the        a store says what it was     a change that puts it into
  *              register had lost when ours was    told                         gaveUp; it was filled by us;
  *              made                                                            its record is `undone`
@@ -29,6 +34,9 @@ import { MemberState } from './member.js';
 import type { PartitionSet } from './partition-set.js';
 import type { HolderPorts } from './ports.js';
 
+/** Members of two losses or more. */
+const GONE_KEPT = 6;
+
 /** A copy of a record that was undone. */
 interface ForgottenCopy extends GivenUpCopy {
   readonly term: Term;
@@ -38,6 +46,7 @@ export class OutsideCopies {
   readonly #ports: Pick<HolderPorts, 'memory' | 'stores'>;
   readonly #trace: (event: string) => void;
   readonly #adopting = new Set<string>();
+  readonly #covered = new Set<number>();
   #adopted: RecordedMember[] = [];
   #forgotten: ForgottenCopy[] = [];
   #undone: PastTerm[] = [];
@@ -68,7 +77,23 @@ export class OutsideCopies {
     set: PartitionSet, own: PartitionRecord, members: readonly RecordedMember[],
   ): readonly GivenUpCopy[] {
     const open = own.gaveUp.filter((each) => !isMemberOf(this.#adopted, each.storeId, each.bootId));
-    return [...open, ...this.#takenIn(set, own, members)];
+    const taken = [...open, ...this.#takenIn(set, own, members)];
+    if (members.length > 0 || own.members.length === 0) return taken;
+    // All that is left is in this memory: whoever comes after it has only what may lie on late disks.
+    this.cover(own.epoch);
+    const gone = set.rows.filter((row) => row.isRecorded && row.isGone)
+      .map(({ storeId, bootId }) => ({ storeId, bootId, epoch: own.epoch, isGone: true as const }));
+    return withGivenUp({ gaveUp: taken }, gone);
+  }
+
+  /** Of copies given up: those which may have what is not here. */
+  uncovered({ gaveUp }: PartitionRecord): readonly GivenUpCopy[] {
+    return gaveUp.filter(({ epoch }) => !this.#covered.has(epoch));
+  }
+
+  /** All that copies have which counted last in this epoch is here. */
+  cover(epoch: number): void {
+    this.#covered.add(epoch);
   }
 
   lineWithUndone({ line }: PartitionRecord): readonly PastTerm[] {
@@ -85,6 +110,7 @@ export class OutsideCopies {
 
   forget(): void {
     this.#adopting.clear();
+    this.#covered.clear();
     this.#adopted = [];
     this.#forgotten = [];
     this.#undone = [];
@@ -92,10 +118,17 @@ export class OutsideCopies {
 
   // ── copies that were given up (16) ──────────────────────────────────────────────────────────────
 
-  adoptThoseBack({ gaveUp }: PartitionRecord): void {
+  /** `areEnough`: what is here is at as many stores as it should be. */
+  adoptThoseBack({ gaveUp }: PartitionRecord, areEnough: boolean): void {
     for (const member of gaveUp) {
       const bootId = this.#ports.stores.bootOf(member.storeId);
-      if (bootId === '' || isMemberOf(this.#adopted, member.storeId, member.bootId)) continue;
+      if (isMemberOf(this.#adopted, member.storeId, member.bootId)) continue;
+      if (this.#covered.has(member.epoch)) {
+        // Its store, if it is up, may be needed for there to be enough.
+        if (areEnough || bootId === member.bootId) this.noteOut(member);
+        continue;
+      }
+      if (bootId === '') continue;
       const key = `${member.storeId}/${member.bootId}`;
       if (bootId !== member.bootId) {
         // What all stores lost at once may lie on disks that were not there when they started.
@@ -171,4 +204,17 @@ export class OutsideCopies {
       .slice(0, Math.max(0, GAVE_UP_MAX - own.gaveUp.length))
       .map(({ storeId, bootId, epoch }) => ({ storeId, bootId, epoch }));
   }
+}
+
+/**
+ * Who gave up so many of one partition's copies does not wait for the first. Of those that are gone, the last
+ * few stay: whose disk is away has not lost memory after memory since.
+ */
+export function withGivenUp(
+  { gaveUp }: Pick<PartitionRecord, 'gaveUp'>, added: readonly GivenUpCopy[],
+): readonly GivenUpCopy[] {
+  const before = gaveUp.filter(({ storeId, bootId }) => !isMemberOf(added, storeId, bootId));
+  const gone = before.filter(({ isGone }) => isGone === true).slice(-GONE_KEPT);
+  const stay = before.filter((copy) => copy.isGone !== true || gone.includes(copy));
+  return [...stay, ...added].slice(-GAVE_UP_MAX);
 }

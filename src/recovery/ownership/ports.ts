@@ -153,6 +153,8 @@ export interface MemoryPort {
   readOn(source: RecordedMember): void;
   /** An empty partition begins. `isLoss`: it was not empty, and nobody has it any more. */
   begin(isLoss: boolean): void;
+  /** The same, but for a copy that had been set aside before, which is read next. */
+  noteLoss(): void;
   /** Everything of the partition is dropped, clients are closed without a reply (12). */
   forget(): void;
   /** No new delivery starts, no new mail is taken; onQuiet when the rest is done (13). */

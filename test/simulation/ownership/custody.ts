@@ -100,7 +100,9 @@ export class Custody {
     }
     if (known !== undefined && isNext && !isSameTerm(known.term, record.term)) this.#readFromLeft(partition, known, record);
     if (known !== undefined && isNext && !isSameTerm(known.term, record.term)) this.#deposed(partition, known, record);
-    if (known !== undefined && record.gaveUp.length > known.gaveUp.length) this.#giveUp(partition, record);
+    // Whoever finds that every copy is gone has all of it in memory.
+    const isInMemory = known !== undefined && isSameTerm(known.term, record.term) && record.members.length === 0;
+    if (known !== undefined && record.gaveUp.length > known.gaveUp.length && !isInMemory) this.#giveUp(partition, record);
     if (isNext) this.#truth.set(partition, record);
     this.isTouched = true;
   }
@@ -223,15 +225,17 @@ export class Custody {
 
   /**
    * By a person's order, or as stores started without their disks: what no copy that was given up still has is
-   * lost by it, the rest may come back.
+   * lost by it, the rest may come back. A copy that still counts has what it has.
    */
-  #giveUp(partition: string, { gaveUp }: PartitionRecord): void {
-    const copies = gaveUp.map(({ storeId, bootId }) => this.#world.stores.find((store) =>
-      store.storeId === storeId)?.keepsIn(partition, bootId));
+  #giveUp(partition: string, { members, gaveUp }: PartitionRecord): void {
+    const copiesOf = (copies: readonly RecordedMember[]): ReturnType<SimStore['keepsIn']>[] =>
+      copies.map(({ storeId, bootId }) => this.#world.stores.find((store) => store.storeId === storeId)?.keepsIn(partition, bootId));
+    const [counting, away] = [copiesOf(members), copiesOf(gaveUp)];
     for (const letter of this.#due.get(partition) ?? []) {
-      letter.isAway = true;
       letter.wasGivenUp = true;
-      if (!copies.some((copy) => copy?.ids.has(letter.id) === true)) letter.isLost = true;
+      if (counting.some((copy) => copy?.ids.has(letter.id) === true)) continue;
+      letter.isAway = true;
+      if (!away.some((copy) => copy?.ids.has(letter.id) === true)) letter.isLost = true;
     }
   }
 

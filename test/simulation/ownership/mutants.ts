@@ -42,6 +42,7 @@ const HOLDER_TEST = 'test/unit/recovery/ownership/holder.test.ts';
 const LEASE_TEST = 'test/unit/recovery/ownership/link-lease.test.ts';
 const SET_TEST = 'test/unit/recovery/ownership/partition-set.test.ts';
 const DISKS_TEST = 'test/scenario/late-disks.test.ts';
+const ADOPTED_TEST = 'test/scenario/adopted.test.ts';
 const PART = 'test/simulation/ownership/sim-process.js';
 const STORE = 'test/simulation/ownership/sim-store.js';
 
@@ -239,7 +240,15 @@ export const OWNERSHIP_MUTANTS: readonly OwnershipMutant[] = [
   { rule: '16', name: 'a copy that comes back is not adopted', file: OUTSIDE,
     old: 'this.#ports.memory.adopt(member);', new: '' },
   { rule: '16', name: 'a partition begins empty as if its stores could not find their disks', file: HOLDER,
-    old: 'withGivenUp(record, [...gone, ...added])', new: 'withGivenUp(record, added)' },
+    old: 'this.#isGone(each) && !isMemberOf(others', new: 'each.bootId === "" && !isMemberOf(others' },
+  { rule: '16', name: 'a copy that was taken in halfway passes for a whole one', heldBy: ADOPTED_TEST, file: HOLDER,
+    old: '?? Infinity) <= copy.epoch', new: '?? Infinity) <= Infinity' },
+  { rule: '16', name: 'a copy that was taken in halfway stands for others after a loss', heldBy: ADOPTED_TEST, file: HOLDER,
+    old: 'return isApart ?', new: 'return copy.epoch < 0 ?' },
+  { rule: '16', name: 'copies go with the one that is read before its mail is at two stores', heldBy: DISKS_TEST, file: HOLDER,
+    old: 'copy !== source), left, line,', new: 'copy !== source && copy.epoch !== whole?.epoch), left, line,' },
+  { rule: '16', name: 'an end forgets copies on late disks', heldBy: DISKS_TEST, file: HOLDER,
+    old: 'lineWithout(lineAfter(record), this.#outside.uncovered(record))', new: 'lineAfter(record)' },
   { rule: '16', name: 'what is gone is given up for good in another boot of its store', file: OUTSIDE,
     old: 'if (member.isGone === true)', new: 'if (member.epoch < 0)' },
   { rule: '16', name: 'a copy that is back is not read, where no store is free', heldBy: DISKS_TEST, file: HOLDER,

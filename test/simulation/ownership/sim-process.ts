@@ -710,6 +710,7 @@ export class Part {
         this.isComplete = true;
         if (isLoss) this.process.world.trace(`${this.process.key} ${this.partition} begins empty`);
       },
+      noteLoss: () => { this.process.world.trace(`${this.process.key} ${this.partition} goes on with what was set aside`); },
       forget: () => { this.#clear(); },
       stop: () => {
         this.#isStopped = true;

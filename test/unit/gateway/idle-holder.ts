@@ -17,7 +17,7 @@ export function idleHolder(partition = 'gw-1/1'): PartitionHolder {
         lastNumber: () => 0, isInHistory: (_at: CopyPosition) => true, lease: () => ({ bootId: '', endsMs: -Infinity }),
         isUp: () => false, chooseStore: () => undefined, align: nothing, startTail: nothing, startFill: nothing, tell: nothing, onCommitted: nothing, onWentBack: nothing,
       },
-      memory: { read: nothing, readOn: nothing, begin: nothing, forget: nothing, stop: nothing, resume: nothing, adopt: nothing },
+      memory: { read: nothing, readOn: nothing, begin: nothing, noteLoss: nothing, forget: nothing, stop: nothing, resume: nothing, adopt: nothing },
       mayBegin: () => true, isProvenDead: () => false,
       session: () => ({ id: 1, endsMs: Infinity }),
       nonce: () => 1,

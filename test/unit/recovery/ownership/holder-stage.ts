@@ -48,6 +48,7 @@ export class Stage {
   readonly readFrom: string[] = [];
   /** Of each beginning, whether it was a loss. */
   readonly begun: boolean[] = [];
+  losses = 0;
   readonly traced: string[] = [];
   readonly holder: PartitionHolder;
   readonly #leases = new Map<string, { bootId: string; endsMs: number }>();
@@ -179,6 +180,7 @@ export class Stage {
         read: ({ storeId }) => { this.readFrom.push(storeId); },
         readOn: ({ storeId }) => { this.readFrom.push(storeId); },
         begin: (isLoss) => { this.begun.push(isLoss); },
+        noteLoss: () => { this.losses += 1; },
         forget: () => { /* Nothing to do. */ },
         stop: () => { /* Not met here. */ },
         resume: () => { /* Likewise. */ },

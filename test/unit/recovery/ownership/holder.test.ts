@@ -890,6 +890,8 @@ describe('a PARTIAL holder', () => {
     stage.holder.onLinkUp('a', 'b2', stage.nowMs);
     stage.tick(3);
     assert.deepEqual([stage.state, stage.changes.at(-1)?.record.members], [HolderState.CLAIMING, members('b')]);
+    const { gaveUp } = stage.changes.at(-1)?.record ?? assert.fail();
+    assert.deepEqual(gaveUp, [{ storeId: 'a', bootId: 'b1', epoch: 3, isGone: true }], 'it may only have started without its disk');
   });
 
   test('does not empty a weak member that has left before it knows where it stands', async () => {
