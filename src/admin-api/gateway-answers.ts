@@ -7,7 +7,7 @@
  * they look.
  */
 import { z } from 'zod';
-import { list, logAnswer, name, page, text } from './pages.js';
+import { configurationAnswer, list, logAnswer, name, page, text } from './pages.js';
 import { ORDER_VERBS, PHASES_IN_FORCE } from './queue-orders.js';
 import { queueRuleAnswer } from './queue-rules.js';
 
@@ -234,19 +234,9 @@ const orderInForce = z.object({
 });
 export type OrderInForceAnswer = Readonly<z.output<typeof orderInForce>>;
 
-/** What it runs by. */
-const configurationAnswer = z.object({
-  /** Of all that the file says, but for secrets; and of the routes alone. */
-  hash: name,
-  routes_hash: name,
-  /** In force since then, and read last. */
-  since: z.int(),
-  read: z.int(),
-  /** Why the file was not taken when it was read last; '' if it was. */
-  refused: text,
-  refused_at: z.int().nullable(),
-});
-export type ConfigurationAnswer = z.output<typeof configurationAnswer>;
+/** `routes_hash`: of the routes alone. */
+const gatewayConfigurationAnswer = configurationAnswer.extend({ routes_hash: name });
+export type GatewayConfigurationAnswer = z.output<typeof gatewayConfigurationAnswer>;
 
 /** A partition that began empty. */
 const lossAnswer = z.object({
@@ -365,7 +355,7 @@ export const statusAnswer = z.object({
   orders_left: z.int().exactOptional(),
   /** All that are not over, but for dry runs; releases before do not tell them. */
   orders: list(orderInForce).exactOptional(),
-  configuration: configurationAnswer.exactOptional(),
+  configuration: gatewayConfigurationAnswer.exactOptional(),
   /** Releases before do not tell it. */
   log: logAnswer.exactOptional(),
 });

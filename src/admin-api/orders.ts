@@ -109,26 +109,31 @@ export const retireAnswer = z.object({
 });
 export type RetireAnswer = z.output<typeof retireAnswer>;
 
-/** POST /api/v1/config/reload: the file is read again, and in force when it is good. */
-export const reloadAnswer = z.object({
-  gateway: name,
+const reloadedShape = {
   /** As in status. */
   hash: name,
   /** Keys that have changed. */
   changed: list(name),
-});
-export type ReloadAnswer = z.output<typeof reloadAnswer>;
-
-/** GET /api/v1/config/diff: what a reload would do. */
-export const configDiffAnswer = z.object({
-  gateway: name,
+};
+const comparedShape = {
   changed: list(name),
-  /** Messages that wait and would go another way. */
-  following: z.int(),
   /** Why it would be refused; '' if it would not. */
   refused: text,
-});
+};
+
+/** POST /api/v1/config/reload: the file is read again, and in force when it is good. */
+export const reloadAnswer = z.object({ gateway: name, ...reloadedShape });
+export type ReloadAnswer = z.output<typeof reloadAnswer>;
+
+export const storeReloadAnswer = z.object({ store: name, ...reloadedShape });
+export type StoreReloadAnswer = z.output<typeof storeReloadAnswer>;
+
+/** GET /api/v1/config/diff: what a reload would do. `following`: messages that would go another way. */
+export const configDiffAnswer = z.object({ gateway: name, following: z.int(), ...comparedShape });
 export type ConfigDiffAnswer = z.output<typeof configDiffAnswer>;
+
+export const storeConfigDiffAnswer = z.object({ store: name, ...comparedShape });
+export type StoreConfigDiffAnswer = z.output<typeof storeConfigDiffAnswer>;
 
 /** POST /api/v1/rebalance: the copies of a gateway's partitions are spread evenly over its stores now. */
 const copyMove = z.object({ partition: name, from: name, to: name, messages: z.int(), bytes: z.int() });

@@ -68,6 +68,19 @@ export const logAnswer = z.object({
 });
 export type LogAnswer = z.output<typeof logAnswer>;
 
+/** What a process runs by. */
+export const configurationAnswer = z.object({
+  /** Of what the file says to it, but for secrets. */
+  hash: name,
+  /** In force since then, and read last. */
+  since: z.int(),
+  read: z.int(),
+  /** Why the file was not taken when it was read last; '' if it was. */
+  refused: text,
+  refused_at: z.int().nullable(),
+});
+export type ConfigurationAnswer = z.output<typeof configurationAnswer>;
+
 /** GET /api/v1/group */
 export const groupAnswer = z.object({ members: list(memberAnswer) });
 export type GroupAnswer = z.output<typeof groupAnswer>;

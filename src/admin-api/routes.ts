@@ -10,7 +10,8 @@ import { limitsAnswer, limitsQuestion } from './limits.js';
 import { agesAnswer, agesQuestion, findAnswer, findQuestion, shownMessageAnswer } from './look.js';
 import {
   configDiffAnswer, drainAnswer, drainOrder, ordered, rebalanceAnswer, reloadAnswer, rescueAnswer,
-  rescueOrder, resyncAnswer, resyncOrder, retireAnswer, retireOrder,
+  rescueOrder, resyncAnswer, resyncOrder, retireAnswer, retireOrder, storeConfigDiffAnswer,
+  storeReloadAnswer,
 } from './orders.js';
 import { PAGE_ROWS_MAX, groupAnswer, pageCursor, rowCount } from './pages.js';
 import {
@@ -190,6 +191,16 @@ const queueOrderRoutes = {
   },
 } as const satisfies Record<string, Route>;
 
+/** Of gateways and stores alike, but for who answers. */
+const reloadRow = {
+  method: 'POST', path: '/api/v1/config/reload', role: 'operate', answerMs: RELOAD_MS, body: justOrder,
+  summary: 'the configuration is read again, and in force when that is answered',
+} as const;
+const configDiffRow = {
+  method: 'GET', path: '/api/v1/config/diff', role: 'read', answerMs: RELOAD_MS,
+  summary: 'what that would do',
+} as const;
+
 const placeRoutes = {
   drain: {
     method: 'GET', path: '/api/v1/stores/:id/drain', role: 'read', group: 'asked', answer: drainAnswer,
@@ -226,15 +237,8 @@ const placeRoutes = {
     body: retireOrder, answer: retireAnswer,
     summary: 'a gateway is taken out for good, or that is taken back',
   },
-  reload: {
-    method: 'POST', path: '/api/v1/config/reload', role: 'operate', answerMs: RELOAD_MS, group: 'asked',
-    body: justOrder, answer: reloadAnswer,
-    summary: 'the configuration is read again, and in force when that is answered',
-  },
-  configDiff: {
-    method: 'GET', path: '/api/v1/config/diff', role: 'read', answerMs: RELOAD_MS, group: 'asked',
-    answer: configDiffAnswer, summary: 'what that would do',
-  },
+  reload: { ...reloadRow, group: 'asked', answer: reloadAnswer },
+  configDiff: { ...configDiffRow, group: 'asked', answer: configDiffAnswer },
 } as const satisfies Record<string, Route>;
 
 /** Of a gateway, beside the probes. */
@@ -262,6 +266,8 @@ export const storeRoutes = {
     }),
     summary: 'a page of one partition, with content',
   },
+  reload: { ...reloadRow, answer: storeReloadAnswer },
+  configDiff: { ...configDiffRow, answer: storeConfigDiffAnswer },
 } as const satisfies Record<string, Route>;
 
 /** Of a sink that keeps an inbox. */

@@ -3,7 +3,7 @@
  * them.
  */
 import { z } from 'zod';
-import { list, logAnswer, name, page, text } from './pages.js';
+import { configurationAnswer, list, logAnswer, name, page, text } from './pages.js';
 
 /** GET /api/v1/status */
 export const storeStatusAnswer = z.object({
@@ -36,8 +36,8 @@ export const storeStatusAnswer = z.object({
     connections: list(z.object({ path: name, state: z.int() })),
   })),
   changes: z.int(),
-  /** Of its part of the file, but for secrets, and since when; releases before do not tell it. */
-  configuration: z.object({ hash: name, since: z.int() }).exactOptional(),
+  /** Of its part of the file; releases before do not tell it. */
+  configuration: configurationAnswer.exactOptional(),
   /** Releases before do not tell it. */
   log: logAnswer.exactOptional(),
 });

@@ -16,10 +16,10 @@ import type { FileReadAgain, RoleFile } from '../cli/context.js';
 import type { KeysInFile, KeysOfRole } from '../config/changes.js';
 import type { Path } from '../config/keys/key.js';
 import { pathText } from '../config/problems.js';
-import type { ReloadComparison, ReloadOutcome } from '../gateway/daemon/gateway-options.js';
 import type { Renewal } from '../gateway/inbound/listener.js';
 import { NotFollowed } from '../gateway/daemon/not-followed.js';
 import type { EventLog } from '../platform/ports.js';
+import type { ReloadComparison, ReloadOutcome } from '../platform/reloads.js';
 
 const IN_FORCE = 'the configuration was read again and is in force';
 const REFUSED = 'the configuration was read again and is refused: the one before stays in force';

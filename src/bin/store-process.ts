@@ -6,9 +6,12 @@ import { storeTls, unusableLinkFiles } from '../cli/link-files.js';
 import { keysOfStore } from '../config/changes.js';
 import { addressText } from '../config/keys/values.js';
 import type { StoreConfig } from '../config/types.js';
+import type { Renewal } from '../gateway/inbound/listener.js';
 import { startStore } from '../kvs/daemon/store-daemon.js';
+import type { RunningStore } from '../kvs/daemon/running-store.js';
 import type { StoreDaemonOptions } from '../kvs/daemon/store-daemon.js';
 import { certificateFiles, watchCertificates } from '../platform/node/certificate-ends.js';
+import type { CertificateEnds } from '../platform/node/certificate-ends.js';
 import { crc32 } from '../platform/node/checksum.js';
 import { defaultMemoryBytes } from '../platform/node/memory.js';
 import { MessagePacker } from '../platform/node/packer.js';
@@ -20,6 +23,7 @@ import { drainLog, nodePorts } from './node-ports.js';
 import type { HangUps } from './signals.js';
 import { packageVersion } from './package-version.js';
 import { Reloads } from './reloads.js';
+import type { ReloadTarget } from './reloads.js';
 
 function listenerOf({ id, tls }: StoreConfig, ports: NodePorts): Listener {
   if (tls === undefined) return ports.transport;
@@ -53,50 +57,93 @@ function endRefused(
   void ended.finally(() => { process.exit(FENCED_EXIT_CODE); });
 }
 
+const STARTING = 'this store still starts: ask again';
+
+/** The store of this process, which may go by another configuration. */
+class StoreLife implements ReloadTarget<StoreConfig> {
+  readonly #config: StoreConfig;
+  readonly #ports: NodePorts;
+  readonly #certificates: CertificateEnds;
+  readonly #reloads: Reloads<StoreConfig>;
+  #store: RunningStore | undefined;
+
+  constructor(file: StoreFile, ports: NodePorts) {
+    const { config } = file;
+    this.#config = config;
+    this.#ports = ports;
+    this.#certificates = watchCertificates(storeTls(config), ports.log);
+    this.#reloads = new Reloads(file, {
+      log: ports.log, keysOf: keysOfStore(config.id), target: this,
+      // Half of it is in force: whoever asked by HTTP would keep the error to himself.
+      onBroken: (error) => { setImmediate(() => { throw error; }); },
+    });
+  }
+
+  async begin(): Promise<RunningStore> {
+    const config = this.#config;
+    const ports = this.#ports;
+    const store = await startStore(
+      {
+        ...config,
+        storeId: config.id,
+        paths: config.paths.map(({ name, address, advertised }) => ({
+          name, ...address, advertised: advertised === undefined ? undefined : addressText(advertised),
+        })),
+        admin: config.admin,
+        gateways: gatewaysOf(config),
+        memoryLimitBytes: config.memory.limitBytes ?? defaultMemoryBytes(config.oneHost),
+        version: packageVersion(),
+      },
+      {
+        clock: ports.clock, crc32, packer: new MessagePacker(), secrets: ports.secrets, log: ports.log,
+        listener: listenerOf(config, ports),
+        certificateEnds: this.#certificates.ends,
+        logLosses: ports.destination,
+        reloads: {
+          reload: (order) => this.#reloads.reload(order),
+          compare: () => this.#reloads.compare(({ config: next }) => {
+            requireLinkFiles(next);
+            return Promise.resolve(0);
+          }),
+        },
+        onRefused: (why) => { endRefused(config.id, why, () => store.stop(), ports); },
+      },
+    );
+    this.#store = store;
+    return store;
+  }
+
+  follow(hangUps: HangUps | undefined): void {
+    hangUps?.reload(this.#reloads);
+  }
+
+  prepare({ config }: StoreFile): Promise<Renewal> {
+    requireLinkFiles(config);
+    const store = this.#store;
+    if (store === undefined) throw new CliError(STARTING);
+    const { groupSecret, configurationHash, log } = config;
+    const use = (): void => {
+      store.renew({ gateways: gatewaysOf(config), groupSecret, configurationHash });
+      this.#ports.log.level = log.level;
+      this.#certificates.lookAt(certificateFiles(storeTls(config)), Date.now());
+    };
+    return Promise.resolve({ use, drop: () => undefined });
+  }
+
+  refused(why: string): void {
+    this.#store?.refused(why);
+  }
+}
+
 export async function startStoreProcess(
   file: StoreFile, hangUps: HangUps | undefined,
 ): Promise<RunningRole> {
   const { config } = file;
   requireLinkFiles(config);
   const ports = nodePorts(config.log, config.id);
-  const certificates = watchCertificates(storeTls(config), ports.log);
-  const running = await startStore(
-    {
-      ...config,
-      storeId: config.id,
-      paths: config.paths.map(({ name, address, advertised }) => ({
-        name, ...address, advertised: advertised === undefined ? undefined : addressText(advertised),
-      })),
-      admin: config.admin,
-      gateways: gatewaysOf(config),
-      memoryLimitBytes: config.memory.limitBytes ?? defaultMemoryBytes(config.oneHost),
-      version: packageVersion(),
-    },
-    {
-      clock: ports.clock, crc32, packer: new MessagePacker(), secrets: ports.secrets, log: ports.log,
-      listener: listenerOf(config, ports),
-      certificateEnds: certificates.ends,
-      logLosses: ports.destination,
-      onRefused: (why) => { endRefused(config.id, why, () => running.stop(), ports); },
-    },
-  );
-  const reloads = new Reloads(file, {
-    log: ports.log, keysOf: keysOfStore(config.id), onBroken: (error) => { throw error; },
-    target: {
-      prepare: ({ config: next }) => {
-        requireLinkFiles(next);
-        const use = (): void => {
-          const { groupSecret, configurationHash } = next;
-          running.renew({ gateways: gatewaysOf(next), groupSecret, configurationHash });
-          ports.log.level = next.log.level;
-          certificates.lookAt(certificateFiles(storeTls(next)), Date.now());
-        };
-        return Promise.resolve({ use, drop: () => undefined });
-      },
-      refused: () => undefined,
-    },
-  });
-  hangUps?.reload(reloads);
+  const life = new StoreLife(file, ports);
+  const running = await life.begin();
+  life.follow(hangUps);
   const listens = config.paths.map(({ name, address: { host, port } }, i) =>
     `${name} ${host}:${String(running.ports[i] ?? port)}`);
   const admin = `${config.admin.listen.host}:${String(running.adminPort)}`;

@@ -9,7 +9,8 @@
  */
 import { randomBytes } from 'node:crypto';
 import type { Order } from '../admin-api/orders.js';
-import type { ReloadOutcome, WorkerReport } from '../gateway/daemon/gateway-options.js';
+import type { WorkerReport } from '../gateway/daemon/gateway-options.js';
+import type { ReloadOutcome } from '../platform/reloads.js';
 
 export interface ReportMessage {
   readonly report: WorkerReport;

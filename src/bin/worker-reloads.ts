@@ -15,7 +15,7 @@ import type { GatewayFile } from '../cli/context.js';
 import { CliError } from '../cli/context.js';
 import { configurationHash } from '../config/changes.js';
 import type { GatewayConfig } from '../config/types.js';
-import type { ReloadOutcome } from '../gateway/daemon/gateway-options.js';
+import type { ReloadOutcome } from '../platform/reloads.js';
 import type { Renewal } from '../gateway/inbound/listener.js';
 import type { ReadyReload, ReloadTarget, Reloads } from './reloads.js';
 import type { PreparedMessage, ReloadMessage } from './worker-messages.js';

@@ -13,7 +13,8 @@ import type {
 } from '../admin-api/look.js';
 import type {
   ConfigDiffAnswer, DrainAnswer, DrainOrder, Order, RebalanceAnswer, ReloadAnswer,
-  RescueAnswer, RescueOrder, ResyncAnswer, ResyncOrder, RetireAnswer, RetireOrder,
+  RescueAnswer, RescueOrder, ResyncAnswer, ResyncOrder, RetireAnswer, RetireOrder, StoreConfigDiffAnswer,
+  StoreReloadAnswer,
 } from '../admin-api/orders.js';
 import { PAGE_ROWS_MAX, refusalAnswer } from '../admin-api/pages.js';
 import type { MemberAnswer, Page } from '../admin-api/pages.js';
@@ -295,9 +296,18 @@ export class AdminClient {
     return this.#ask(gatewayRoutes.reload, { body: order });
   }
 
+  /** Of a store, likewise. */
+  reloadStore(order: Order): Promise<StoreReloadAnswer> {
+    return this.#ask(storeRoutes.reload, { body: order });
+  }
+
   /** Of a gateway: what that would do. */
   configDiff(): Promise<ConfigDiffAnswer> {
     return this.#ask(gatewayRoutes.configDiff, {});
+  }
+
+  storeConfigDiff(): Promise<StoreConfigDiffAnswer> {
+    return this.#ask(storeRoutes.configDiff, {});
   }
 
   /** Of a gateway: has one retired, or looks how far that is. A refusal is NoAnswer with code 404 or 503. */

@@ -7,8 +7,7 @@ import type { DnsFinding } from '../admin-api/explain.js';
 import { effectiveValue, effectiveYaml } from '../config/effective.js';
 import { loadConfigFile } from '../config/load.js';
 import type { LoadResult } from '../config/load.js';
-import { defaultMemoryBytes } from '../platform/node/memory.js';
-import { SECRET_VARIABLE } from './config-file.js';
+import { SECRET_VARIABLE, memoryBytesOf } from './config-file.js';
 import type { GatewayConfig } from '../config/types.js';
 import { SystemClock } from '../platform/node/clock.js';
 import { DnsClient } from '../platform/node/dns/dns-client.js';
@@ -16,6 +15,7 @@ import type { LookUpHost } from '../platform/resolver.js';
 import type { CliContext } from './context.js';
 import { CliError } from './context.js';
 import { configDiffCommand, configReloadCommand } from './config-reload.js';
+import { configShowCommand } from './config-show.js';
 import { listenerLines } from './listener-lines.js';
 import { dnsFindings } from './dns-check.js';
 import { gatewayNotes, seldomMeant } from './config-notes.js';
@@ -31,8 +31,11 @@ const DNS_CANT_TELL = 3;
 type Loaded = Extract<LoadResult, { readonly ok: true }>;
 
 export function configCommand(cli: Argv, context: CliContext, done: (code: number) => void): Argv {
-  return cli.command('config', 'check a configuration file, or put it in force', (config) =>
-    configDiffCommand(configReloadCommand(config, context, done), context, done)
+  return cli.command('config', 'check or show a configuration file, or put it in force', (config) => {
+    configReloadCommand(config, context, done);
+    configDiffCommand(config, context, done);
+    configShowCommand(config, context, done);
+    return config
       .command(
         'check <file>',
         'print the configuration in force, secrets hidden; exit code 1 and one line an error',
@@ -49,8 +52,8 @@ export function configCommand(cli: Argv, context: CliContext, done: (code: numbe
         },
       )
       .example('$0 config check configs/up.yaml', 'check this file and show every default')
-      .demandCommand(1, 'config what? twinpost config check FILE, or config reload'),
-  );
+      .demandCommand(1, 'config what? twinpost config check FILE, or config reload');
+  });
 }
 
 interface Checked {
@@ -97,10 +100,6 @@ async function askDns(gateway: GatewayConfig, lookUpHost: LookUpHost): Promise<r
   return findings;
 }
 
-function memoryBytesOf({ config: { gateway, stores } }: Loaded): number {
-  return defaultMemoryBytes((gateway ?? stores[0])?.oneHost === true);
-}
-
 function tell(
   { errors, warnings, loaded, dns }: Checked, isQuiet: boolean, { terminal }: CliContext,
 ): number {
@@ -108,7 +107,7 @@ function tell(
   for (const warning of warnings) terminal.error(warning);
   const { gateway } = loaded.config;
   if (!isQuiet) {
-    terminal.write(effectiveYaml(loaded.value, loaded.config, memoryBytesOf(loaded)));
+    terminal.write(effectiveYaml(loaded.value, loaded.config, memoryBytesOf(loaded.config)));
     for (const line of gateway === undefined ? [] : listenerLines(gateway)) {
       terminal.print(`# listens on ${line}`);
     }
@@ -134,7 +133,7 @@ function takesOverFrom({ id, group, rescue }: GatewayConfig, cluster: string): s
 /** All of it in one object, what is wrong as well. */
 function tellJson({ file, errors, warnings, loaded, dns }: Checked, { terminal }: CliContext): number {
   const configuration = loaded === undefined
-    ? null : effectiveValue(loaded.value, loaded.config, memoryBytesOf(loaded));
+    ? null : effectiveValue(loaded.value, loaded.config, memoryBytesOf(loaded.config));
   terminal.print(JSON.stringify({ file, ok: errors.length === 0, errors, warnings, dns, configuration }));
   return errors.length > 0 ? 1 : codeOf(dns);
 }

@@ -30,10 +30,15 @@ export function loadFor(
 }
 
 /** Any file that `config check` takes, whatever runs by it: for who only looks at it. */
-export function loadAny(file: string, { environment }: CliContext): Config {
+export function loadAny(file: string, { environment }: CliContext): Read {
   const result = loadConfigFile(file, { role: 'check', secret: environment[SECRET_VARIABLE] });
   if (!result.ok) throw new CliError(result.errors.join('\n'));
-  return result.config;
+  return result;
+}
+
+/** The limit of a process whose section names none. */
+export function memoryBytesOf({ gateway, stores }: Config): number {
+  return defaultMemoryBytes((gateway ?? stores[0])?.oneHost === true);
 }
 
 /** The section gateway of a file, which may be read again; `asRun`: what the verb makes of it. */

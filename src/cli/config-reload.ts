@@ -1,13 +1,16 @@
 /**
- * `twinpost config reload`: every gateway of the group reads its own file again (docs/RELOAD.md). `config
- * diff`: what that would do.
+ * `twinpost config reload`: every gateway and store of the group reads its own file again (docs/RELOAD.md).
+ * `config diff`: what that would do.
  *
  *   all go by what they have read, or would ─► 0
  *   one refuses ─► 1: it goes on as before, and says why
  *   one is not heard of ─► 3
  */
 import type { Argv } from 'yargs';
-import type { ConfigDiffAnswer, ReloadAnswer } from '../admin-api/orders.js';
+import type {
+  ConfigDiffAnswer, ReloadAnswer, StoreConfigDiffAnswer, StoreReloadAnswer,
+} from '../admin-api/orders.js';
+import type { AdminClient } from './admin-client.js';
 import type { CliContext, Terminal } from './context.js';
 import { longExample } from './examples.js';
 import { NOT_ALL_KNOW, findGroup, reportMissing, withGroupOptions } from './group.js';
@@ -22,19 +25,21 @@ const EXIT_CODES = 'exit code: 0 all follow, 1 one refuses, 2 wrong usage, 3 one
 export function configReloadCommand(cli: Argv, context: CliContext, done: (code: number) => void): Argv {
   return cli.command(
     'reload',
-    'have every gateway read its file again; a bad file changes nothing',
+    'have every gateway and store read its file again; a bad file changes nothing',
     (args) =>
       longExample(withGroupOptions(args, EXIT_CODES)
         .option('reason', textOr('reload', 'why, for the log'))
-        .option('json', { type: 'boolean', describe: 'one JSON object a line: each gateway' }),
-        '$0 config reload --reason "new smarthost"', 'as SIGHUP does to one gateway'),
+        .option('json', { type: 'boolean', describe: 'one JSON object a line: each gateway, each store' }),
+        '$0 config reload --reason "new smarthost"', 'as SIGHUP does to one process'),
     async (args) => {
       const { terminal } = context;
       const order = orderOf('config reload', args.reason);
       const isJson = args.json === true;
       const group = await findGroup(args, context);
-      const answers = await group.ask('gateway', (client) => client.reload(order));
-      for (const { answer } of answers) terminal.print(isJson ? JSON.stringify(answer) : lineOf(answer));
+      const answers = await askAll<ReloadAnswer | StoreReloadAnswer>(
+        group, (client) => client.reload(order), (client) => client.reloadStore(order),
+      );
+      for (const answer of answers) terminal.print(isJson ? JSON.stringify(answer) : lineOf(answer));
       done(codeOf(group, answers.length, isJson, terminal));
     },
   );
@@ -46,33 +51,52 @@ export function configDiffCommand(cli: Argv, context: CliContext, done: (code: n
     'what a reload would do now: keys, and queued messages that go another way',
     (args) =>
       withGroupOptions(args, EXIT_CODES)
-        .option('json', { type: 'boolean', describe: 'one JSON object a line: each gateway' })
+        .option('json', { type: 'boolean', describe: 'one JSON object a line: each gateway, each store' })
         .example('$0 config diff', 'look before config reload'),
     async (args) => {
       const { terminal } = context;
       const isJson = args.json === true;
       const group = await findGroup(args, context);
-      const answers = await group.ask('gateway', (client) => client.configDiff());
-      for (const { answer } of answers) terminal.print(isJson ? JSON.stringify(answer) : diffLine(answer));
+      const answers = await askAll<ConfigDiffAnswer | StoreConfigDiffAnswer>(
+        group, (client) => client.configDiff(), (client) => client.storeConfigDiff(),
+      );
+      for (const answer of answers) terminal.print(isJson ? JSON.stringify(answer) : diffLine(answer));
       const code = codeOf(group, answers.length, isJson, terminal);
-      done(code === 0 && answers.some(({ answer }) => answer.refused !== '') ? 1 : code);
+      done(code === 0 && answers.some(({ refused }) => refused !== '') ? 1 : code);
     },
   );
 }
 
 function codeOf(group: Group, answered: number, isJson: boolean, terminal: Terminal): number {
-  const missing = group.missing('gateway');
+  const missing = group.missing('gateway', 'store');
   const refused = missing.filter(({ how }) => how === 'refused').length;
   const code = reportMissing(missing, answered + refused, isJson, terminal);
   if (missing.some(({ how }) => how !== 'refused')) return NOT_ALL_KNOW;
   return missing.length > 0 ? 1 : code;
 }
 
-function diffLine({ gateway, changed, following, refused }: ConfigDiffAnswer): string {
-  if (refused !== '') return printable(`${gateway}: would be refused: ${refused}`);
-  if (changed.length === 0) return printable(`${gateway}: nothing has changed`);
+/** Gateways first, each kind by id. */
+async function askAll<Answer>(
+  group: Group, ofGateway: (client: AdminClient) => Promise<Answer>,
+  ofStore: (client: AdminClient) => Promise<Answer>,
+): Promise<readonly Answer[]> {
+  const answers = await Promise.all([group.ask('gateway', ofGateway), group.ask('store', ofStore)]);
+  return answers.flat().map(({ answer }) => answer);
+}
+
+function diffLine(answer: ConfigDiffAnswer | StoreConfigDiffAnswer): string {
+  const { changed, refused } = answer;
+  const id = nameOf(answer);
+  if (refused !== '') return printable(`${id}: would be refused: ${refused}`);
+  if (changed.length === 0) return printable(`${id}: nothing has changed`);
+  if ('store' in answer) return printable(`${id}: ${keysText(changed)}`);
+  const { following } = answer;
   const mail = `${counted(following, 'queued message')} ${following === 1 ? 'goes' : 'go'} another way`;
-  return printable(`${gateway}: ${keysText(changed)}; ${mail}`);
+  return printable(`${id}: ${keysText(changed)}; ${mail}`);
+}
+
+function nameOf(answer: { readonly gateway: string } | { readonly store: string }): string {
+  return 'store' in answer ? answer.store : answer.gateway;
 }
 
 function keysText(changed: readonly string[]): string {
@@ -80,7 +104,8 @@ function keysText(changed: readonly string[]): string {
   return changed.slice(0, KEYS_SHOWN_MAX).join(', ') + (more > 0 ? ` and ${String(more)} more` : '');
 }
 
-function lineOf({ gateway, hash, changed }: ReloadAnswer): string {
+function lineOf(answer: ReloadAnswer | StoreReloadAnswer): string {
+  const { hash, changed } = answer;
   const what = changed.length === 0 ? 'nothing has changed' : `in force: ${keysText(changed)}`;
-  return printable(`${gateway}: configuration ${hash}, ${what}`);
+  return printable(`${nameOf(answer)}: configuration ${hash}, ${what}`);
 }

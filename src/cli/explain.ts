@@ -106,7 +106,7 @@ async function readFile(
   { gateway: asked, access }: { readonly gateway: string | undefined; readonly access: AccessArguments },
   context: CliContext,
 ): Promise<Told> {
-  const { gateway } = loadAny(file, context);
+  const { gateway } = loadAny(file, context).config;
   if (gateway === undefined) throw new CliError(`${file} has no gateway`);
   const clock = new SystemClock();
   const resolver = new DnsClient(gateway.dns, clock);

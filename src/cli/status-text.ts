@@ -4,7 +4,7 @@ import type {
   HopOutageAnswer, LastHeldAnswer, LossAnswer, OrderInForceAnswer, OrphansAnswer, StatusAnswer, StoreAnswer,
   TableRowAnswer, UnreachedStoreAnswer, UntoldEndsAnswer, WaitingPartitionAnswer,
 } from '../admin-api/gateway-answers.js';
-import type { LogAnswer } from '../admin-api/pages.js';
+import type { ConfigurationAnswer, LogAnswer } from '../admin-api/pages.js';
 import { isFinal } from '../admin-api/queue-orders.js';
 import type { StoreStatusAnswer } from '../admin-api/store-answers.js';
 import { isStandingVerb } from '../admin-api/queue-rules.js';
@@ -58,7 +58,7 @@ export function statusLines(picture: Picture, nowMs: number, isTty: boolean): st
   const lines = [worstLine(worstOf(picture, nowMs), isTty), ''];
   for (const gateway of picture.gateways) lines.push(...gatewayLines(gateway, picture.all, nowMs, isTty), '');
   lines.push(...differingLines(picture, isTty));
-  if (picture.stores.length > 0) lines.push(...storesLines(picture.stores), '');
+  if (picture.stores.length > 0) lines.push(...storesLines(picture.stores, nowMs, isTty), '');
   for (const missing of picture.missing) lines.push(partialLine(missing, isTty, true));
   return lines;
 }
@@ -163,17 +163,25 @@ function gatewayLines(
   return lines;
 }
 
-/** A file that was refused is what the next start would fail by. */
 function configurationLines({ configuration }: StatusAnswer, nowMs: number, isTty: boolean): string[] {
   if (configuration === undefined) return [];
-  const { hash, routes_hash: routes, since, refused, refused_at: refusedAt } = configuration;
-  const lines = [`  config      ${printable(hash)}, routes ${printable(routes)}, since ${timeText(since)}`];
-  if (refused !== '') {
-    const when = refusedAt === null ? '' : ` ${ago(refusedAt, nowMs)} ago`;
-    lines.push(`  ${paint('RELOAD', 'red', isTty)}      refused${when}: ${printable(refused)}; the one `
-      + 'before is in force, mend the file before the next start');
-  }
-  return lines;
+  const { hash, routes_hash: routes, since } = configuration;
+  return [
+    `  config      ${printable(hash)}, routes ${printable(routes)}, since ${timeText(since)}`,
+    ...refusedFileLines(configuration, '', nowMs, isTty),
+  ];
+}
+
+/** A file that was refused is what the next start would fail by. `whose`: '' below its name. */
+export function refusedFileLines(
+  configuration: ConfigurationAnswer | undefined, whose: string, nowMs: number, isTty: boolean,
+): string[] {
+  const { refused = '', refused_at: refusedAt = null } = configuration ?? {};
+  if (refused === '') return [];
+  const when = refusedAt === null ? '' : ` ${ago(refusedAt, nowMs)} ago`;
+  const by = whose === '' ? '' : ` by ${printable(whose)}`;
+  return [`  ${paint('RELOAD', 'red', isTty)}      refused${by}${when}: ${printable(refused)}; the one `
+    + 'before is in force, mend the file before the next start'];
 }
 
 /** Nobody has to do anything, unless there are only as many hosts. */
@@ -639,7 +647,7 @@ function configurationText({ configuration }: StoreStatusAnswer): string {
   return `${printable(configuration.hash)} since ${timeText(configuration.since)}`;
 }
 
-function storesLines(stores: readonly StorePicture[]): string[] {
+function storesLines(stores: readonly StorePicture[], nowMs: number, isTty: boolean): string[] {
   const cells = stores.map(({ status, address }) => [
     printable(status.store_id),
     printable(status.host),
@@ -660,7 +668,11 @@ function storesLines(stores: readonly StorePicture[]): string[] {
     { title: 'Entries', right: true },
     { title: 'Memory', right: true }, { title: 'Gateways' }, { title: '' },
   ];
-  return tableText(columns, cells).split('\n');
+  return [
+    ...tableText(columns, cells).split('\n'),
+    ...stores.flatMap(({ status: { store_id: id, configuration } }) =>
+      refusedFileLines(configuration, id, nowMs, isTty)),
+  ];
 }
 
 /** Times come in whole seconds. */

@@ -5,7 +5,7 @@
  */
 import type { HurtingQueueAnswer, StatusAnswer } from '../admin-api/gateway-answers.js';
 import { isFinal } from '../admin-api/queue-orders.js';
-import type { LogAnswer } from '../admin-api/pages.js';
+import type { ConfigurationAnswer, LogAnswer } from '../admin-api/pages.js';
 import { isStandingVerb } from '../admin-api/queue-rules.js';
 import type { QueueRuleAnswer } from '../admin-api/queue-rules.js';
 import { formatBytes, formatCount } from '../base/units.js';
@@ -62,8 +62,10 @@ export function worstOf(picture: Picture, nowMs: number): Worst {
     ...picture.missing.map(missingFinding),
     ...picture.stores.filter(({ status }) => !status.ready).map(({ status }) =>
       warning('stores', '', `store ${status.store_id} is not ready`)),
-    ...picture.stores.flatMap(({ status }) =>
-      logFindings(`the log of store ${status.store_id}`, '', status.log, nowMs)),
+    ...picture.stores.flatMap(({ status: { store_id: id, log, configuration } }) => [
+      ...logFindings(`the log of store ${id}`, '', log, nowMs),
+      ...refusedFindings(`the file of store ${id}`, '', configuration),
+    ]),
   ];
   if (routesOf(picture).size > 1) all.push(warning('others', '', 'gateways have different routes'));
   if (picture.gateways.length === 0) all.push(error('reception', '', 'no gateway answers'));
@@ -168,10 +170,7 @@ function refusalFindings(status: StatusAnswer): Finding[] {
     const text = `memory is ${percent}% full: ${formatBytes(used)} of ${formatBytes(limit)}`;
     found.push(warning('memory', gateway, text));
   }
-  const { refused = '' } = status.configuration ?? {};
-  if (refused !== '') {
-    found.push(error('files', gateway, `the file of its configuration is refused: ${refused}`));
-  }
+  found.push(...refusedFindings('the file of its configuration', gateway, status.configuration));
   for (const list of status.reception?.blocklists_failing ?? []) {
     found.push(warning('files', gateway, `the DNS blocklist ${list} gives no answer of use`));
   }
@@ -187,6 +186,14 @@ function refusalFindings(status: StatusAnswer): Finding[] {
     found.push(error('files', gateway, `hook ${hook} fails: ${why}`));
   }
   return found;
+}
+
+/** The next start would fail by it. */
+function refusedFindings(
+  which: string, gateway: string, configuration: ConfigurationAnswer | undefined,
+): Finding[] {
+  const { refused = '' } = configuration ?? {};
+  return refused === '' ? [] : [error('files', gateway, `${which} is refused: ${refused}`)];
 }
 
 function logFindings(which: string, gateway: string, log: LogAnswer | undefined, nowMs: number): Finding[] {

@@ -1,5 +1,6 @@
 /** `twinpost store status`: the partitions that stores hold, as the stores themselves know them. */
 import type { Argv } from 'yargs';
+import type { ConfigurationAnswer } from '../admin-api/pages.js';
 import type { StorePartitionAnswer } from '../admin-api/store-answers.js';
 import { formatBytes, formatCount } from '../base/units.js';
 import { allRows } from './admin-client.js';
@@ -9,6 +10,7 @@ import { CliError } from './context.js';
 import { findGroup, reportMissing, withGroupOptions } from './group.js';
 import { countArgument } from './numbers.js';
 import { numberOr, text } from './options.js';
+import { refusedFileLines } from './status-text.js';
 import { counted, printable, tableText } from './tables.js';
 
 const LIMIT_DEFAULT = 100;
@@ -17,6 +19,7 @@ const LIMIT_MAX = 1_000_000;
 interface Held {
   readonly partitions: readonly StorePartitionAnswer[];
   readonly total: number;
+  readonly configuration: ConfigurationAnswer | undefined;
 }
 
 export function storeStatusCommand(cli: Argv, context: CliContext, done: (code: number) => void): Argv {
@@ -46,7 +49,7 @@ export function storeStatusCommand(cli: Argv, context: CliContext, done: (code: 
         if (json) for (const partition of answer.partitions) {
           terminal.print(JSON.stringify({ store: id, ...partition }));
         }
-        else for (const line of storeLines(id, answer)) terminal.print(line);
+        else for (const line of storeLines(id, answer, terminal.isTty)) terminal.print(line);
       }
       done(reportMissing(wanted.missing('store'), answers.length, json, terminal));
     },
@@ -54,17 +57,19 @@ export function storeStatusCommand(cli: Argv, context: CliContext, done: (code: 
 }
 
 async function partitionsOf(client: AdminClient, name: string | undefined, limit: number): Promise<Held> {
-  const total = name === undefined ? (await client.storeStatus()).partitions : 0;
+  const { partitions: all, configuration } = await client.storeStatus();
+  const total = name === undefined ? all : 0;
   const partitions: StorePartitionAnswer[] = [];
   for await (const partition of allRows(client, (cursor) => client.storePartitions(cursor))) {
     if (name === undefined || partition.partition === name) partitions.push(partition);
     if (partitions.length === limit) break;
   }
-  return { partitions, total: Math.max(total, partitions.length) };
+  return { partitions, total: Math.max(total, partitions.length), configuration };
 }
 
-function storeLines(id: string, { partitions, total }: Held): string[] {
-  if (partitions.length === 0) return [`${printable(id)}: no partitions`, ''];
+function storeLines(id: string, { partitions, total, configuration }: Held, isTty: boolean): string[] {
+  const refused = refusedFileLines(configuration, '', Date.now(), isTty);
+  if (partitions.length === 0) return [`${printable(id)}: no partitions`, ...refused, ''];
   const cells = partitions.map((partition) => [
     printable(partition.partition),
     partition.holder === null
@@ -83,7 +88,7 @@ function storeLines(id: string, { partitions, total }: Held): string[] {
   ];
   const more = total > partitions.length
     ? [`-- ${formatCount(partitions.length)} of ${counted(total, 'partition')}; --limit shows more`] : [];
-  return [`${printable(id)}:`, ...tableText(columns, cells).split('\n'), ...more, ''];
+  return [`${printable(id)}:`, ...tableText(columns, cells).split('\n'), ...more, ...refused, ''];
 }
 
 function copyState({ member, complete }: StorePartitionAnswer): string {

@@ -5,19 +5,28 @@
 import { stringify } from 'yaml';
 import { tlsLevel } from './checks.js';
 import { wholeHook } from './hooks.js';
-import { shown } from './keys/key.js';
+import { shown, shownChanges } from './keys/key.js';
 import { fileSchema } from './keys/schema.js';
 import type { FileValue } from './keys/schema.js';
 import type { Config } from './types.js';
 
 /** `memoryBytes` is the limit of a process whose section names none. */
 export function effectiveYaml(value: FileValue, config: Config, memoryBytes: number): string {
-  return stringify(effectiveValue(value, config, memoryBytes), { lineWidth: 0 });
+  return yamlOf(effectiveValue(value, config, memoryBytes));
+}
+
+export function yamlOf(value: unknown): string {
+  return stringify(value, { lineWidth: 0 });
 }
 
 /** The same before it is text. */
 export function effectiveValue(value: FileValue, config: Config, memoryBytes: number): unknown {
   return shown(fileSchema, withComputed(value, config, memoryBytes));
+}
+
+/** What of the file is no default, in its words: the same configuration, and a file again. */
+export function changedValue(value: FileValue): unknown {
+  return shownChanges(fileSchema, value);
 }
 
 /** Defaults that are no constants of the schema: they follow from other keys or from this machine. */

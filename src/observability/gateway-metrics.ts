@@ -13,6 +13,7 @@ import type { IntervalHistogram } from 'node:perf_hooks';
 import type { Registry } from 'prom-client';
 import type { QueueAnswer, StatusAnswer } from '../admin-api/gateway-answers.js';
 import { AuthenticationMetrics, exportAuthentication } from './authentication-metrics.js';
+import { exportConfiguration } from './configuration-in-force.js';
 import { DkimMetrics, exportDkim } from './dkim-metrics.js';
 import { DnsMetrics, exportDns } from './dns-metrics.js';
 import { StsMetrics, exportSts } from './sts-metrics.js';
@@ -239,11 +240,6 @@ const STATUS_GAUGES: Described<StatusAnswer> = [
   ['degraded',
     '1 when a partition has fewer copies in step, or on other machines, than configured',
     (from) => Number(from.degraded)],
-  ['config_last_reload_successful',
-    '1 when the configuration was taken when it was read last', (from) =>
-      Number((from.configuration?.refused ?? '') === '')],
-  ['config_last_reload_success_timestamp_seconds',
-    'When a configuration was read last that was taken', (from) => from.configuration?.read ?? 0],
   ['register_up', '1 while the register answers', (from) => Number(from.register_away === '')],
   ['dns_up', '0 while no resolver of DNS answers', (from) => Number((from.dns_away ?? '') === '')],
   ['lookups_held', '1 while mail waits for the system to look up the names of next hops',
@@ -297,6 +293,7 @@ const STATUS_COUNTERS: Described<StatusAnswer> = [
 ];
 
 function exportStatus(series: Series, source: GaugeSource): void {
+  exportConfiguration(series, () => source.status().configuration);
   for (const [name, help, read] of STATUS_GAUGES) series.gauge(name, help, () => read(source.status()));
   for (const [name, help, read] of STATUS_COUNTERS) series.counter(name, help, () => read(source.status()));
   const waitingHelp =

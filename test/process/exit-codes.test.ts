@@ -44,7 +44,7 @@ describe('the exit code', { timeout: 840_000 }, () => {
   test('is 0 when all is told or done, 1 when nothing matched, 2 for wrong words', async () => {
     await judge([
       [0, 'status'], [0, 'status', '--json'], [0, 'queue', 'summary'], [0, 'queue', 'list'], [0, 'queue', 'ages'],
-      [0, 'queue', 'orders'], [0, 'rules', 'list'], [0, 'store', 'status'], [0, 'store', 'verify'], [0, 'config', 'diff'],
+      [0, 'queue', 'orders'], [0, 'rules', 'list'], [0, 'store', 'status'], [0, 'store', 'verify'], [0, 'config', 'diff'], [0, 'config', 'show'],
       [0, 'rebalance', '--dry-run'],
       [1, 'queue', 'list', 'no-such-queue'], [1, 'queue', 'find', ...NOBODY], [1, 'queue', 'show', '000000000ZZ'],
       [1, 'queue', 'cat', '000000000ZZ'], [1, 'queue', 'delete', ...NOBODY, ...WHY],
@@ -68,7 +68,7 @@ describe('the exit code', { timeout: 840_000 }, () => {
     await judge([
       [3, 'status'], [3, 'status', '--json'], [3, 'queue', 'summary'], [3, 'queue', 'list'], [3, 'queue', 'list', 'no-such-queue'],
       [3, 'queue', 'ages'], [3, 'queue', 'find', '--everything'], [3, 'queue', 'find', ...NOBODY], [3, 'queue', 'orders'],
-      [3, 'rules', 'list'], [3, 'store', 'verify'], [3, 'config', 'diff'], [3, 'queue', 'show', '000000000ZZ'], [3, 'queue', 'show', id], [3, 'queue', 'cat', '000000000ZZ'],
+      [3, 'rules', 'list'], [3, 'store', 'verify'], [3, 'config', 'diff'], [3, 'config', 'show'], [3, 'queue', 'show', '000000000ZZ'], [3, 'queue', 'show', id], [3, 'queue', 'cat', '000000000ZZ'],
       [3, 'queue', 'delete', '--everything', '--now', ...WHY],
       // What was asked for is here.
       [0, 'queue', 'cat', id], [0, 'store', 'status'], [0, 'queue', 'list', '--only'],

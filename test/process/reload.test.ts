@@ -248,14 +248,14 @@ describe('a gateway that reads its configuration again', { timeout: 600_000 }, (
     await sendTo(cluster, 'b.example', 7);
     await until('all of the first is deferred', async () => (await cluster.status()).deferred >= 5, BOUND_MS, cluster.gateway);
     const diff = (): ReturnType<typeof twinpost> => twinpost(['config', 'diff', '--from', `${HOST}:${String(cluster.adminPort)}`]);
-    assert.deepEqual(await diff(), { code: 0, out: 'gateway-1: nothing has changed\n', error: '' });
+    assert.deepEqual(await diff(), { code: 0, out: 'gateway-1: nothing has changed\nstore-a: nothing has changed\nstore-b: nothing has changed\n', error: '' });
     edit(cluster, (gateway) => {
       const [a, b] = gateway['routes'] as Part[];
       assert.ok(a !== undefined && b !== undefined);
       a['via'] = via;
       b['via'] = via;
     });
-    assert.deepEqual(await diff(), { code: 0, out: 'gateway-1: gateway.routes; 12 queued messages go another way\n', error: '' });
+    assert.deepEqual(await diff(), { code: 0, out: 'gateway-1: gateway.routes; 12 queued messages go another way\nstore-a: nothing has changed\nstore-b: nothing has changed\n', error: '' });
     assert.equal((await cluster.sinkCounts()).messages, 0, 'looking changes nothing');
     assert.deepEqual(await reload(cluster), { code: 200, error: '', changed: ['gateway.routes'] });
     // The second needs nobody: it was not tried yet.
@@ -385,7 +385,7 @@ describe('a gateway that reads its configuration again', { timeout: 600_000 }, (
     edit(cluster, (gateway) => { gateway['rescue'] = 'off'; });
     const diff = await twinpost(['config', 'diff', '--from', `${HOST}:${String(cluster.adminPort)}`]);
     assert.equal(diff.code, 1);
-    assert.match(diff.out, /^gateway-1: would be refused: \S+gateway\.yaml:\d+: gateway\.rescue: expected .* needs a restart\n$/);
+    assert.match(diff.out, /^gateway-1: would be refused: \S+gateway\.yaml:\d+: gateway\.rescue: expected .* needs a restart\nstore-a: /);
     edit(cluster, (gateway) => { delete gateway['rescue']; });
     await refuses(cluster, (gateway) => { firstRoute(gateway)['order'] = 'strict'; }, /gateway\.routes\[0\]\.order: .*needs a restart/);
     await sendTo(cluster, 'x.example', 3);
@@ -621,13 +621,13 @@ describe('several processes', { timeout: 480_000 }, () => {
     write(fileOf(cluster, 'gateway-2'), 'gateway: nothing');
     const half = await order('config', 'reload', '--reason', 'fewer at once');
     assert.equal(half.code, 1, half.error);
-    assert.match(half.out, /^gateway-1: configuration [0-9a-f]{12}, in force: gateway\.routes\nPARTIAL: gateway-2 at \S+: it refused: \S+gateway-2\.yaml:1: gateway: expected .*; nothing was changed\n$/);
+    assert.match(half.out, /^gateway-1: configuration [0-9a-f]{12}, in force: gateway\.routes\nstore-a: configuration [0-9a-f]{12}, nothing has changed\nstore-b: .*\nPARTIAL: gateway-2 at \S+: it refused: \S+gateway-2\.yaml:1: gateway: expected .*; nothing was changed\n$/);
     assert.match((await order('status')).out, /ROUTES DIFFER: [0-9a-f]{12}: gateway-1; [0-9a-f]{12}: gateway-2; /);
     write(fileOf(cluster, 'gateway-2'), good);
     edit(cluster, slower, 'gateway-2');
     const whole = await order('config', 'reload', '--json');
     assert.equal(whole.code, 0, whole.error);
-    assert.deepEqual(whole.out.trim().split('\n').map((line) => (JSON.parse(line) as { readonly changed: unknown }).changed), [[], ['gateway.routes']]);
+    assert.deepEqual(whole.out.trim().split('\n').map((line) => (JSON.parse(line) as { readonly changed: unknown }).changed), [[], ['gateway.routes'], [], []]);
     assert.doesNotMatch((await order('status')).out, /ROUTES DIFFER/);
     await cluster.gateways[1]?.gateway.kill();
     assert.equal((await order('config', 'reload')).code, 3, 'one has not heard');

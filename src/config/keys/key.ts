@@ -1,7 +1,7 @@
 /**
  * What a key of the file is, besides its zod type: what the program calls it, how its value is written, and
  * what becomes of it. schema.ts declares each key once with these; the types of the program (Made), its
- * values (made) and `config check` (shown) follow from there.
+ * values (made), `config check` and `config show` (shown) follow from there.
  *
  *   file     window: 8MiB        token_file: users.token
  *   value    window: 8388608     token_file: users.token       (zod: checked, defaults filled in)
@@ -104,6 +104,8 @@ export function knownKeys(schema: z.ZodType, path: Path): readonly string[] {
 interface Visitor {
   single(kind: Kind, value: unknown, path: Path): unknown;
   nameOf(key: string, schema: z.ZodType | undefined): string;
+  /** Without it all are. */
+  isKept?(schema: z.ZodType | undefined, value: unknown): boolean;
 }
 
 function walk(schema: z.ZodType | undefined, value: unknown, path: Path, visitor: Visitor): unknown {
@@ -116,8 +118,9 @@ function walk(schema: z.ZodType | undefined, value: unknown, path: Path, visitor
   if (isList) return value.map((each: unknown, i) => walk(element, each, [...path, i], visitor));
   if (shape === undefined) return value;
   const values: Readonly<Record<string, unknown>> = { ...(value as object) };
-  const keys = new Set([...Object.keys(values), ...Object.keys(shape)]);
-  return Object.fromEntries([...keys].map((key) =>
+  const keys = [...new Set([...Object.keys(values), ...Object.keys(shape)])]
+    .filter((key) => visitor.isKept?.(shape[key], values[key]) ?? true);
+  return Object.fromEntries(keys.map((key) =>
     [visitor.nameOf(key, shape[key]), walk(shape[key], values[key], [...path, key], visitor)]));
 }
 
@@ -138,13 +141,27 @@ export function made<Schema extends z.ZodType>(
 
 const MASK = '(hidden)';
 
+const IN_WORDS_OF_FILE: Visitor = {
+  single: ({ isSecret, shown: show }, single) => {
+    if (isSecret === true) return MASK;
+    return show === undefined ? single : show(single as never);
+  },
+  nameOf: (key) => key,
+};
+
 /** A checked value in the words of the file. */
 export function shown(schema: z.ZodType, value: unknown): unknown {
+  return walk(schema, value, [], IN_WORDS_OF_FILE);
+}
+
+/** The same without keys that say what holds when they are left out. */
+export function shownChanges(schema: z.ZodType, value: unknown): unknown {
   return walk(schema, value, [], {
-    single: ({ isSecret, shown: show }, single) => {
-      if (isSecret === true) return MASK;
-      return show === undefined ? single : show(single as never);
-    },
-    nameOf: (key) => key,
+    ...IN_WORDS_OF_FILE, isKept: (of, single) => single !== undefined && !isDefault(of, single),
   });
+}
+
+function isDefault(schema: z.ZodType | undefined, value: unknown): boolean {
+  const leftOut = schema?.safeParse(undefined);
+  return leftOut?.success === true && JSON.stringify(leftOut.data) === JSON.stringify(value);
 }

@@ -7,9 +7,9 @@ import type { StateFigures } from '../../observability/queue-metrics.js';
 import type { Clock, EventLog, LogLosses } from '../../platform/ports.js';
 import { verifiedText } from '../../platform/transport.js';
 import type {
-  BusiestAnswer, ConfigurationAnswer, MessageAnswer, MessagePageAnswer, OrphansAnswer, OutagesAnswer,
-  QueueAnswer, QueuePageAnswer, SourceAnswer, StatusAnswer, StoreAnswer, TablePageAnswer, TableRowAnswer,
-  UnreachedStoreAnswer, UntoldEndsAnswer, WaitingPartitionAnswer,
+  BusiestAnswer, GatewayConfigurationAnswer, MessageAnswer, MessagePageAnswer, OrphansAnswer,
+  OutagesAnswer, QueueAnswer, QueuePageAnswer, SourceAnswer, StatusAnswer, StoreAnswer, TablePageAnswer,
+  TableRowAnswer, UnreachedStoreAnswer, UntoldEndsAnswer, WaitingPartitionAnswer,
 } from '../../admin-api/gateway-answers.js';
 import type { ShownMessageAnswer } from '../../admin-api/look.js';
 import type { MemberAnswer } from '../../admin-api/pages.js';
@@ -82,7 +82,7 @@ export interface CoreViewPorts {
   /** Left out where nothing comes in. */
   busiest?(): BusiestAnswer;
   /** Left out where there is no file. */
-  configuration?(): ConfigurationAnswer;
+  configuration?(): GatewayConfigurationAnswer;
   readonly logLosses?: LogLosses;
 }
 

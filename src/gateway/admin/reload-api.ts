@@ -1,5 +1,5 @@
 /**
- * The configuration is read again (docs/RELOAD.md).
+ * The configuration of a gateway is read again (docs/RELOAD.md).
  *
  *   POST /api/v1/config/reload    {"reason": TEXT, "who": TEXT}: it is in force when this is answered; 409
  *                                 and why when it is refused, and the old one stays
@@ -7,18 +7,16 @@
  */
 import type { FastifyInstance } from 'fastify';
 import { gatewayRoutes as routes } from '../../admin-api/routes.js';
-import { orderOf, refuse } from '../../platform/node/admin-guard.js';
+import { reloaded } from '../../platform/node/admin-reload.js';
 import { serve } from '../../platform/node/admin-server.js';
-import type { ReloadControl } from '../daemon/gateway-options.js';
+import type { ReloadControl } from '../../platform/reloads.js';
 import type { GatewayView } from './view.js';
 
 export function addReload(api: FastifyInstance, control: ReloadControl, view: GatewayView): void {
-  serve(api, routes.reload, async (request, reply) => {
-    const { why, changed } = await control.reload(orderOf(request));
-    if (why !== '') return refuse(reply, 409, `${why}; nothing was changed`);
+  serve(api, routes.reload, (request, reply) => reloaded(control, request, reply, (changed) => {
     const { gateway, configuration } = view.status();
-    return { gateway, hash: configuration?.hash ?? '', changed: [...changed] };
-  });
+    return { gateway, hash: configuration?.hash ?? '', changed };
+  }));
   serve(api, routes.configDiff, async () => {
     const { why: refused, changed, following } = await control.compare();
     return { gateway: view.status().gateway, changed: [...changed], following, refused };

@@ -43,7 +43,7 @@ import { DrainedStores } from '../admin/drained-stores.js';
 import type { DrainedSince } from '../local/drained-file.js';
 import { localRulesFile } from '../local/local-rules-file.js';
 import { readDrained, writeDrained } from '../local/drained-file.js';
-import { ConfigurationInForce } from './configuration-in-force.js';
+import { ConfigurationInForce } from '../../observability/configuration-in-force.js';
 import { CountedHandlers } from './counted-handlers.js';
 import { CoreView } from '../admin/core-view.js';
 import { bindingLimits } from '../look/binding-limits.js';
@@ -243,7 +243,7 @@ class Gateway implements RunningGateway {
     this.#returnAddresses = returnAddressesOf(options.routes, clock);
     this.#router = createRouter(options.routes);
     this.#retry = new RetrySchedule(options.retry, ports);
-    this.#inForce = new ConfigurationInForce(options.configuration, clock);
+    this.#inForce = new ConfigurationInForce(options.configuration.hash, clock);
     this.#dkimKeys = dkimKeysOf(options, ports);
     this.#signer = signerOf(this.#dkimKeys, clock, ports);
     this.#core = this.#makeCore();
@@ -418,7 +418,8 @@ class Gateway implements RunningGateway {
         adminAddress: () => reachableAddress(listen.host, this.adminPort),
         isDraining: () => this.#stopping,
         isListening: () => this.#listeners.areOpen,
-        configuration: () => this.#inForce.answer(),
+        configuration: () =>
+          ({ ...this.#inForce.answer(), routes_hash: this.#options.configuration.routesHash }),
         logLosses: this.#ports.logLosses,
         connectionsIn: () => this.#inboundRecord.connections,
         connectionsOut: () => this.#connectionsOut(),
@@ -753,7 +754,7 @@ class Gateway implements RunningGateway {
     });
     this.#dispatcher.renew(this.#options.outbound);
     this.#reportWay = this.#reportWays();
-    this.#inForce.renewed(options.configuration);
+    this.#inForce.renewed(options.configuration.hash);
   }
 
   refused(why: string): void {

@@ -2,7 +2,6 @@
  * What a gateway process is made with (gateway-daemon.ts): its plain options, what it is given, and what it
  * gives.
  */
-import type { Order } from '../../admin-api/orders.js';
 import type { GatewayKeys } from '../../config/keys/schema.js';
 import type { HookOptions } from '../inbound/hooks/node/make-hooks.js';
 import type { HttpServiceOptions } from '../inbound/http-service.js';
@@ -12,6 +11,7 @@ import type { RateOptions, RateReport } from '../inbound/limits/rate-limits.js';
 import type { GatewayMetrics } from '../../observability/gateway-metrics.js';
 import type { MailLog } from '../../observability/mail-log.js';
 import type { EventLog, LogLosses, Random } from '../../platform/ports.js';
+import type { ReloadControl } from '../../platform/reloads.js';
 import type { RegisterChoice } from '../../register/running/open-register.js';
 import type { ListenerOptions, Renewal } from '../inbound/listener.js';
 import type { DispatcherOptions } from '../outbound/dispatcher.js';
@@ -113,27 +113,6 @@ export interface GatewayPorts {
    * highest incarnation they know; else 0.
    */
   onFenced(told: number): void;
-}
-
-/** The configuration is read again because an operator wants that. */
-export interface ReloadControl {
-  /** By this process, and all workers of its gateway. */
-  reload(order: Order): Promise<ReloadOutcome>;
-  /** What that would do, at this process; nothing is changed. */
-  compare(): Promise<ReloadComparison>;
-}
-
-export interface ReloadComparison extends ReloadOutcome {
-  /** Messages that wait and would go another way. */
-  readonly following: number;
-}
-
-/** What came of reading the configuration again. */
-export interface ReloadOutcome {
-  /** '' when it is in force; else why not, and the old one is. */
-  readonly why: string;
-  /** Keys that have changed. */
-  readonly changed: readonly string[];
 }
 
 export interface RunningGateway {

@@ -1,6 +1,6 @@
 /**
- * Admin HTTP of a store: probes, what it is and holds, and its group. Addresses, shapes and roles:
- * admin-api/routes.ts; who may ask: platform/node/admin-guard.ts.
+ * Admin HTTP of a store: probes, what it is and holds, its group, and its file read again.
+ * Addresses, shapes and roles: admin-api/routes.ts; who may ask: platform/node/admin-guard.ts.
  */
 import type { GroupAnswer, MemberAnswer } from '../../admin-api/pages.js';
 import type { FastifyInstance } from 'fastify';
@@ -10,11 +10,13 @@ import type {
   StorePartitionAnswer, StorePartitionPageAnswer, StoreStatusAnswer,
 } from '../../admin-api/store-answers.js';
 import { logAnswerOf } from '../../observability/log-losses.js';
+import { reloaded } from '../../platform/node/admin-reload.js';
 import { listenAs, serve } from '../../platform/node/admin-server.js';
 import type { AdminOptions, RunningAdmin } from '../../platform/node/admin-server.js';
 import { serveDocument } from '../../platform/node/openapi-files.js';
 import { reachableAddress } from '../../platform/node/own-host.js';
 import type { EventLog } from '../../platform/ports.js';
+import type { ReloadControl } from '../../platform/reloads.js';
 import { digestText } from '../../protocol/digest.js';
 import { ownerOf } from '../../protocol/partition-record.js';
 import type { MirroredPartition } from '../core/mirrored-partition.js';
@@ -31,8 +33,14 @@ export interface AdminHttpOptions extends AdminOptions {
   gateways(): readonly { readonly id: string; readonly admin?: string | undefined }[];
 }
 
+export interface AdminHttpPorts {
+  readonly log: EventLog;
+  /** For `config reload` and `diff`. */
+  readonly reloads?: ReloadControl;
+}
+
 export async function startAdminHttp(
-  options: AdminHttpOptions, running: RunningStore, log: EventLog,
+  options: AdminHttpOptions, running: RunningStore, { log, reloads }: AdminHttpPorts,
 ): Promise<RunningAdmin> {
   const registry = storeMetrics(running);
   return listenAs(options, {
@@ -45,6 +53,7 @@ export async function startAdminHttp(
       addExport(app, running, log);
       serveDocument(app, routes.document, 'store');
       serve(app, routes.group, () => group(options, running));
+      if (reloads !== undefined) addReload(app, reloads, running);
     },
   }, log);
 }
@@ -57,6 +66,16 @@ function addProbes(app: FastifyInstance, running: RunningStore, registry: Regist
   });
   serve(app, probeRoutes.metrics, async (_request, reply) =>
     await reply.type(registry.contentType).send(await registry.metrics()));
+}
+
+function addReload(app: FastifyInstance, control: ReloadControl, running: RunningStore): void {
+  const { storeId: store } = running.store;
+  serve(app, routes.reload, (request, reply) => reloaded(control, request, reply, (changed) =>
+    ({ store, hash: running.configuration?.hash ?? '', changed })));
+  serve(app, routes.configDiff, async () => {
+    const { why: refused, changed } = await control.compare();
+    return { store, changed: [...changed], refused };
+  });
 }
 
 function isReady(running: RunningStore): boolean {
@@ -97,9 +116,7 @@ function status(options: AdminHttpOptions, running: RunningStore): StoreStatusAn
         .map((connection) => ({ path: connection.path, state: connection.state })),
     })),
     changes: counters.changes,
-    ...(configuration === undefined ? {} : {
-      configuration: { hash: configuration.hash, since: Math.floor(configuration.sinceWallMs / 1000) },
-    }),
+    ...(configuration === undefined ? {} : { configuration }),
     ...(running.logLosses === undefined ? {} : { log: logAnswerOf(running.logLosses) }),
   };
 }

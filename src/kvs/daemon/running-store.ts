@@ -1,6 +1,7 @@
 /**
  * A store that runs, as admin HTTP, metrics and the composition root see it (store-daemon.ts makes it).
  */
+import type { ConfigurationAnswer } from '../../admin-api/pages.js';
 import type { StoreCounters } from '../core/counters.js';
 import type { LogLosses } from '../../platform/ports.js';
 import type { Store } from '../core/store.js';
@@ -30,7 +31,7 @@ export interface RunningStore {
   readonly certificateEnds: ReadonlyMap<string, number>;
   readonly logLosses: LogLosses | undefined;
   /** What it runs by; undefined where there is no file. */
-  readonly configuration: { readonly hash: string; readonly sinceWallMs: number } | undefined;
+  readonly configuration: ConfigurationAnswer | undefined;
   /** Told to stop: it waits for its gateways to move their partitions away. */
   readonly isStopping: boolean;
   readonly connections: ReadonlySet<StoreConnection>;
@@ -38,5 +39,7 @@ export interface RunningStore {
   readonly presence: InRegister | undefined;
   /** Goes by these from now on; connections that stand stay. */
   renew(options: RenewedStore): void;
+  /** For status: why its file is not taken. */
+  refused(why: string): void;
   stop(): Promise<void>;
 }

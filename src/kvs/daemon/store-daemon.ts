@@ -18,6 +18,7 @@
 
 import type { StoreKeys } from '../../config/keys/schema.js';
 import type { Clock, Crc32, EventLog, LogLosses, Packer, Secrets } from '../../platform/ports.js';
+import type { ReloadControl } from '../../platform/reloads.js';
 import type { Connection, ConnectionHandlers, Listener, Listening } from '../../platform/transport.js';
 import type { Ticker } from '../../platform/node/clock.js';
 import { startTicker } from '../../platform/node/clock.js';
@@ -31,6 +32,7 @@ import { StoreConnection } from '../core/store-connection.js';
 import { Stopping } from '../core/stopping.js';
 import type { AdminOptions, RunningAdmin } from '../../platform/node/admin-server.js';
 import type { InRegister, RenewedStore, RunningStore } from './running-store.js';
+import { ConfigurationInForce } from '../../observability/configuration-in-force.js';
 import { startAdminHttp } from './admin-http.js';
 import type { RegisterChoice } from '../../register/running/open-register.js';
 import type { StoreRecord } from '../../register/records.js';
@@ -102,6 +104,8 @@ export interface StoreDaemonPorts {
   /** Unix time in milliseconds, by use; none without TLS. */
   readonly certificateEnds?: ReadonlyMap<string, number>;
   readonly logLosses?: LogLosses;
+  /** Undefined: there is no file to read. */
+  readonly reloads?: ReloadControl;
   /** Another process of this store is in the register, and was before this one. Once. */
   onRefused?(why: string): void;
 }
@@ -175,10 +179,10 @@ class StoreDaemon implements RunningStore {
   readonly counters = new StoreCounters();
   readonly bootId: Uint8Array;
   readonly connections = new Set<StoreConnection>();
-  configuration: RunningStore['configuration'];
   #options: StoreDaemonOptions;
   readonly #ports: StoreDaemonPorts;
   readonly #inheritance: Inheritance | undefined;
+  readonly #inForce: ConfigurationInForce | undefined;
   readonly #listening: Listening[] = [];
   #admin: RunningAdmin | undefined;
   #presence: StorePresence | undefined;
@@ -200,7 +204,11 @@ class StoreDaemon implements RunningStore {
     this.bootId = Buffer.from(store.bootId, 'hex');
     this.store = store;
     const { configurationHash: hash } = options;
-    this.configuration = hash === undefined ? undefined : { hash, sinceWallMs: ports.clock.wallMs() };
+    this.#inForce = hash === undefined ? undefined : new ConfigurationInForce(hash, ports.clock);
+  }
+
+  get configuration(): RunningStore['configuration'] {
+    return this.#inForce?.answer();
   }
 
   get certificateEnds(): ReadonlyMap<string, number> {
@@ -240,7 +248,7 @@ class StoreDaemon implements RunningStore {
           insecure: this.#options.insecure === true, gateways: () => this.#gateways(),
         },
         this,
-        this.#ports.log,
+        this.#ports,
       );
     } catch (error) {
       await this.#close();
@@ -297,8 +305,11 @@ class StoreDaemon implements RunningStore {
     this.#options = { ...this.#options, ...options };
     this.store.letIn(options);
     const { configurationHash: hash } = options;
-    if (hash === undefined || hash === this.configuration?.hash) return;
-    this.configuration = { hash, sinceWallMs: this.#ports.clock.wallMs() };
+    if (hash !== undefined) this.#inForce?.renewed(hash);
+  }
+
+  refused(why: string): void {
+    this.#inForce?.refused(why);
   }
 
   async stop(): Promise<void> {

@@ -1,5 +1,6 @@
 /** All metrics of a store, read from counters and tables when somebody scrapes. */
 import type { Registry } from 'prom-client';
+import { exportConfiguration } from '../../observability/configuration-in-force.js';
 import { exportLogLosses, logAnswerOf } from '../../observability/log-losses.js';
 import { exportCertificateEnds } from '../../observability/reception-metrics.js';
 import { Series } from '../../observability/series.js';
@@ -14,8 +15,9 @@ export function storeMetrics(running: RunningStore): Registry {
   series.gauge('shared_bodies', 'Bodies that several entries may name.', () => store.shared.count);
   series.gauge(
     'config_start_timestamp_seconds', 'When the configuration was read that the store runs by.',
-    () => Math.floor((running.configuration?.sinceWallMs ?? 0) / 1000),
+    () => running.configuration?.since ?? 0,
   );
+  exportConfiguration(series, () => running.configuration);
   series.gauge('connections', 'Open connections of gateways.', () => running.connections.size);
   series.gauge(
     'memory_used_bytes', 'Memory that counts against the limit: segments and bookkeeping.',

@@ -34,7 +34,7 @@ const STATUS: StatusAnswer = {
     { ...sample.STORE, store: 'NodeC', host: 'box-3', protocol: 0, up: false, paths: [{ path: 'A', state: 'NG', since: 0 }, { path: 'B', state: 'NG', since: 0 }], partitions_sync: 0, partitions_resync: 0, partitions_ng: 1, lag_messages: 900, lag_bytes: 0, lease_left_ms: 0, failovers: 0 },
   ],
 };
-const STORE_STATUS: StoreStatusAnswer = { ...sample.STORE_STATUS, configuration: { hash: '0a1b2c3d4e5f', since: NOW - 86_400 } };
+const STORE_STATUS: StoreStatusAnswer = { ...sample.STORE_STATUS, configuration: { hash: '0a1b2c3d4e5f', since: NOW - 86_400, read: NOW - 86_400, refused: '', refused_at: null } };
 const ROWS: readonly TableRowAnswer[] = [
   ROW,
   { ...ROW, store: 'NodeC', network_a: 'NG', network_s: 'NG', sync: 'NG', member: false, transactions: null, lag_messages: 900, lag_bytes: 123_456, since: NOW - 90, cause: 'ECONNRESET \u001b[2J' },
@@ -75,6 +75,9 @@ test('the configuration in force is named, why another one was refused, and whic
   assert.match(text, /^ {2}config {6}0123456789ab, routes ba9876543210, since 2027-01-15T07:59:00Z$/m);
   assert.doesNotMatch(text, /RELOAD|DIFFER/);
   assert.match(shown({ ...STATUS, configuration: { ...configuration, refused: 'f.yaml:3: bad', refused_at: NOW - 5 } }), /^ {2}RELOAD {6}refused 5s ago: f\.yaml:3: bad; the one before is in force, /m);
+  const { routes_hash: _routes, ...ofStore } = { ...configuration, refused: 'f.yaml:3: bad\n', refused_at: NOW - 5 };
+  const withStores = statusLines({ gateways: [], stores: [{ status: { ...STORE_STATUS, configuration: ofStore }, address: '' }], missing: [], all: true }, NOW_MS, false).join('\n');
+  assert.match(withStores, /^ERROR: .*\(and 1 more, below\)\n[^]*^ {2}RELOAD {6}refused by NodeB 5s ago: f\.yaml:3: bad\\u000a; the one before is in force, mend the file before the next start$/m);
   const picture = (gateway: string, routes_hash: string) => ({ status: { ...STATUS, gateway, configuration: { ...configuration, routes_hash } }, rows: [], address: '' });
   const all = statusLines({ gateways: [picture('gw-1', 'aaaa'), picture('gw-2', 'bbbb'), picture('gw-3', 'aaaa')], stores: [], missing: [], all: true }, NOW_MS, false);
   assert.ok(all.some((line) => line.startsWith('ROUTES DIFFER: aaaa: gw-1, gw-3; bbbb: gw-2; ')), all.join('\n'));

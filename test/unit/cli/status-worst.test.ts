@@ -101,6 +101,8 @@ describe('the first line of the status', () => {
     assert.match(line(pictureOf(hook, still)), /^ERROR gw-2: 9 partitions can not be served: .*\(and 2 more, below\)$/);
     assert.match(line({ ...pictureOf(hook), missing: [SILENT] }), /^ERROR: PARTIAL: gw-3: no answer/);
     assert.equal(line(pictureOf()), 'ERROR: no gateway answers');
+    const store = { status: { ...sample.STORE_STATUS, configuration: { ...CONFIGURATION, refused: 'store.yaml:3: x' } }, address: '' };
+    assert.equal(line({ ...pictureOf(sample.STATUS), stores: [store] }), 'ERROR: the file of store NodeB is refused: store.yaml:3: x');
     const other = { ...sample.STATUS, gateway: 'gw-2', configuration: { ...CONFIGURATION, routes_hash: 'c' } };
     assert.equal(line(pictureOf({ ...sample.STATUS, configuration: CONFIGURATION }, other)), 'WARNING: gateways have different routes');
   });

@@ -12,6 +12,7 @@ import { MessagePacker } from '../../../../src/platform/node/packer.js';
 import { SystemSecrets } from '../../../../src/platform/node/secrets.js';
 import { NodeTransport } from '../../../../src/platform/node/transport.js';
 import type { EventLog } from '../../../../src/platform/ports.js';
+import type { ReloadControl } from '../../../../src/platform/reloads.js';
 import type { Connection } from '../../../../src/platform/transport.js';
 import { encodeFrame } from '../../../../src/protocol/frame.js';
 import { FrameReader } from '../../../../src/protocol/frame-reader.js';
@@ -45,6 +46,9 @@ export function secretOf(id: string): Uint8Array {
   return bytes(`the secret of ${id}`);
 }
 
+/** It has no file that it could read again. */
+const reloads: ReloadControl = { reload: () => Promise.resolve({ why: 'no file', changed: [] }), compare: () => Promise.resolve({ why: 'no file', changed: [], following: 0 }) };
+
 export function testStore(options: Partial<StoreDaemonOptions> = {}, log = quiet): Promise<RunningStore> {
   return startStore(
     {
@@ -53,7 +57,7 @@ export function testStore(options: Partial<StoreDaemonOptions> = {}, log = quiet
       gateways: ['g1', 'g2'].map((id) => ({ id, secret: secretOf(id) })),
       ...options,
     },
-    { clock: new SystemClock(), crc32, packer: new MessagePacker(), secrets, log, listener: new NodeTransport() },
+    { clock: new SystemClock(), crc32, packer: new MessagePacker(), secrets, log, reloads, listener: new NodeTransport() },
   );
 }
 
