@@ -81,7 +81,7 @@ export async function startStoreProcess(
     },
   );
   const reloads = new Reloads(file, {
-    log: ports.log, keysOf: keysOfStore(config.id), onBroken: (error) => { throw error; },
+    log: ports.log, keysOf: keysOfStore(config.id, config.oneHost), onBroken: (error) => { throw error; },
     target: {
       prepare: ({ config: next }) => {
         requireLinkFiles(next);
