@@ -838,7 +838,23 @@ describe('the effective configuration', () => {
     assert.ok(smtps.ok);
     assert.match(effectiveYaml(smtps.value, smtps.config, 2 ** 30), /via: smtps:\/\/mx\.example:465\n[^]*tls: encrypt\n/);
   });
-});
+
+  test('shows each host of a route with the TLS that it has, so that what is shown means the same as a file', () => {
+    for (const [via, hosts, levels] of [
+      ["'smtps://a.example', fallback: 'smtp://b.example:25'", "{host: 'smtp://b.example:25'}", ['encrypt', 'may']],
+      ["['smtp://a.example:25', 'smtps://b.example']", "{host: 'smtps://b.example', auth: {user: u, password_file: /p}}", ['may', 'encrypt']],
+      ["['smtp://a.example:25', 'smtps://b.example'], tls: verify", "{host: 'smtps://b.example'}", ['verify', 'verify']],
+    ] as const) {
+      const shownOf = (text: string): string => {
+        const file = parseConfig(text, 'f.yaml', { role: 'gateway', stateDir: '/state' });
+        assert.ok(file.ok, JSON.stringify(file));
+        const { nextHop: { tls, others = [] } } = file.config.gateway?.routes[0] ?? assert.fail();
+        assert.deepEqual([tls, ...others.map(({ terms }) => terms?.tls)].map((one) => one?.level), levels);
+        return effectiveYaml(file.value, file.config, 2 ** 30);
+      };
+      shownOf(shownOf(GOOD.replace('smtp://127.0.0.1:26', `${via}, hosts: [${hosts}]`)).replace('(hidden)', SECRET));
+    }
+  });});
 
 test('the nearest key is found through swaps, dashes and missing letters, and not at any price', () => {
   assert.equal(nearest('mesage-size-limit', ['message_size_limit', 'min_data_rate']), 'message_size_limit');
