@@ -73,7 +73,7 @@ class StoreLife implements ReloadTarget<StoreConfig> {
     this.#ports = ports;
     this.#certificates = watchCertificates(storeTls(config), ports.log);
     this.#reloads = new Reloads(file, {
-      log: ports.log, keysOf: keysOfStore(config.id), target: this,
+      log: ports.log, keysOf: keysOfStore(config.id, config.oneHost), target: this,
       // Half of it is in force: whoever asked by HTTP would keep the error to himself.
       onBroken: (error) => { setImmediate(() => { throw error; }); },
     });

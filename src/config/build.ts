@@ -177,12 +177,15 @@ function verpConfig(
   return { verp: { ...verp, secrets: secretsOf(verp.secrets, at, problems) } };
 }
 
-/** One a line. */
+/** One a line. No comments: a secret that everybody guesses would open what these close. */
 function secretsOf(text: string, at: Path, problems: Problems): readonly string[] {
   const secrets = text.split(/\r?\n/).map((line) => line.trim()).filter((line) => line !== '');
   const least = SECRET_CHARACTERS_MIN;
   if (secrets.some((secret) => secret.length < least)) {
     problems.add(at, `expected secrets of ${String(least)} characters or more, found a shorter one`);
+  }
+  if (secrets.some((secret) => secret.startsWith('#'))) {
+    problems.add(at, 'expected one secret a line and no comments, found a line that begins with #');
   }
   return secrets;
 }

@@ -88,19 +88,21 @@ export function storeHash({ register, store, stores }: FileValue, index: number)
 
 export const KEYS_OF_GATEWAY: KeysOfRole = { changes: changesBetween, hash: configurationHash };
 
-export function keysOfStore(id: string): KeysOfRole {
+/** `isUp`: in a file for `up`. */
+export function keysOfStore(id: string, isUp: boolean): KeysOfRole {
   return {
-    changes: (before, after) => storeChanges(before, after, id),
+    changes: (before, after) => storeChanges(before, after, id, isUp),
     hash: ({ value }) => storeHash(value, storeIndex(value, id)),
   };
 }
 
-function storeChanges(before: KeysInFile, after: KeysInFile, id: string): Changes {
+function storeChanges(before: KeysInFile, after: KeysInFile, id: string, isUp: boolean): Changes {
   const at: Path = after.value.stores === undefined ? ['store'] : ['stores', storeIndex(after.value, id)];
   const followed = [...STORE_FOLLOWS.map((key) => `${pathText(at)}.${key}`), ...GATEWAY_SECRETS];
+  const isOwners = isUp && storeOf(after.value, id)?.gateways === undefined;
   const paths = [
     ...differing(before.value.register, after.value.register, ['register']),
-    ...differing(ownGateway(before.value, id), ownGateway(after.value, id), ['gateway']),
+    ...differing(ownGateway(before.value, isOwners), ownGateway(after.value, isOwners), ['gateway']),
     ...differing(storeOf(before.value, id), storeOf(after.value, id), at),
   ];
   const contents = contentChanges(before, after, ['register', pathText(at), ...GATEWAY_SECRETS]);
@@ -121,12 +123,11 @@ function storeOf(value: FileValue, id: string): FileValue['store'] {
   return value.stores === undefined ? value.store : value.stores[storeIndex(value, id)];
 }
 
-/** What a store takes from the gateway in its file: the secret, and in a file for `up` whom it lets in. */
-function ownGateway(value: FileValue, id: string): unknown {
+/** What a store takes from the gateway in its file: the secret, and who it is where it is let in unnamed. */
+function ownGateway(value: FileValue, isOwners: boolean): unknown {
   if (value.gateway === undefined) return undefined;
-  const { id: name, workers, secret, secret_file } = value.gateway;
-  const isNamed = storeOf(value, id)?.gateways === undefined;
-  return { secret, secret_file, ...(isNamed ? { id: name, workers } : {}) };
+  const { id, workers, secret, secret_file } = value.gateway;
+  return { secret, secret_file, ...(isOwners ? { id, workers } : {}) };
 }
 
 /** The stores of the file are a gateway's where it names none of its own. */

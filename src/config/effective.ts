@@ -3,7 +3,7 @@
  * it can be kept as a file again. Secrets and tokens are masked.
  */
 import { stringify } from 'yaml';
-import { tlsLevel } from './checks.js';
+import { termsOfHop, tlsLevel } from './checks.js';
 import { wholeHook } from './hooks.js';
 import { shown, shownChanges } from './keys/key.js';
 import { fileSchema } from './keys/schema.js';
@@ -45,7 +45,9 @@ function withComputed(value: FileValue, config: Config, memoryBytes: number): ob
         const built = config.gateway?.routes[i];
         return {
           ...route, name: built?.name, order: built?.ordering, concurrency: built?.concurrency,
+          // Of the hosts without terms of their own. Others go by their scheme, where the file says nothing.
           tls: tlsLevel(route.tls, route.via[0]?.isTlsFirst === true),
+          hosts: route.hosts?.map((own) => ({ ...own, tls: termsOfHop(route, own.host).level })),
           // By MX each domain has a queue, whatever the file leaves out.
           ...(built?.nextHop.isByMx === true ? { queues: 'domain', lanes: undefined } : {}),
         };

@@ -145,7 +145,7 @@ export class Carrier implements DeliverySink {
   }
 
   outageOf(queue: DeliveryQueue): Outage | undefined {
-    return this.unreached.has(queue) ? { relay: 'next-hop', why: UNREACHED } : undefined;
+    return this.unreached.has(queue) ? { relay: 'mx.hop.example:25', why: UNREACHED } : undefined;
   }
 
   private attempt(delivery: Delivery): void {

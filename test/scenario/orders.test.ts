@@ -650,6 +650,27 @@ describe('an order over many messages', () => {
     });
   }
 
+  for (const when of ['tried', 'reported'] as const) {
+    test(`flushes what is being ${when} meanwhile, though a report on some of its recipients takes long: the others are tried once more`, () => {
+      const world = deferring({ partitions: 1, retryDelayMs: 600_000 });
+      world.hops.replyMs = 1_000;
+      world.hops.script = ({ address, queueName }) => (queueName === 'senders' ? 'accept' : address.startsWith('0') ? 'reject' : 'defer');
+      const letter = world.submit(['q1'], { recipients: 2 });
+      const becomes = (state: number): void => { world.until(() => stateOf(coreOf(world), 'q1', letter) === state, 5_000, `state ${String(state)}`); };
+      becomes(S.IN_FLIGHT);
+      if (when === 'tried') carriedOut(world, 'flush', { everything: true });
+      becomes(S.REPORTING);
+      for (const store of world.stores) world.holdAnswers(store, true);
+      if (when === 'reported') carriedOut(world, 'flush', { everything: true });
+      world.run(1_000);
+      assert.equal(stateOf(coreOf(world), 'q1', letter), S.REPORTING);
+      for (const store of world.stores) world.holdAnswers(store, false);
+      world.hops.script = () => 'accept';
+      world.run(10_000);
+      assert.equal(letter.arrivals.size, 1);
+    });
+  }
+
   test('flushes what is being tried meanwhile, unless an operator holds or delays it as soon as it is deferred', () => {
     const world = deferring({ retryDelayMs: 600_000 });
     world.hops.replyMs = 10_000;

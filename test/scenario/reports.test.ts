@@ -1002,15 +1002,15 @@ describe('mail that waits for a next hop that is down', () => {
     world.run(25_000);
     assert.deepEqual(world.told, []);
     world.run(200_000);
-    const waits = ['0@q1.example', '1@q1.example'].map((address) => `waits ${address}: next-hop 4.4.1 connection refused`);
+    const waits = ['0@q1.example', '1@q1.example'].map((address) => `waits ${address}: mx.hop.example:25 4.4.1 connection refused`);
     assert.deepEqual(world.told, waits, 'once, however often it is tried');
     const [row] = found(world);
     assert.deepEqual(row?.recipients, ['0@q1.example', '1@q1.example'].map((address) => ({ address, delay_reason: 'connection refused' })));
     world.until(() => letter.reports.size === 2, 200_000, 'its end is reported');
     assert.deepEqual(world.told.slice(2), ['expired 0@q1.example: connection refused', 'expired 1@q1.example: connection refused']);
     const { lastComposed } = world.gateway;
-    assert.deepEqual([lastComposed?.note.results, [...lastComposed?.texts.values() ?? []].map(({ text }) => text)], [
-      [0, 1].map((recipient) => ({ recipient, code: 0, enhanced: '4.4.1' })), ['connection refused', 'connection refused'],
+    assert.deepEqual([lastComposed?.note.results, [...lastComposed?.texts.values() ?? []]], [
+      [0, 1].map((recipient) => ({ recipient, code: 0, enhanced: '4.4.1' })), [0, 1].map(() => ({ text: 'connection refused', host: 'mx.hop.example' })),
     ]);
   });
 
@@ -1033,7 +1033,7 @@ describe('mail that waits for a next hop that is down', () => {
     const letter = world.submit(['q1'], { notify: NOTIFY_DELAY });
     world.until(() => letter.reports.size === 1, 200_000, 'its delay is reported');
     const { lastComposed } = world.gateway;
-    assert.deepEqual([lastComposed?.note.results, [...lastComposed?.texts ?? []]], [[{ recipient: 0, code: 0, enhanced: '4.4.1' }], [[0, { text: 'connection refused', host: '' }]]]);
+    assert.deepEqual([lastComposed?.note.results, [...lastComposed?.texts ?? []]], [[{ recipient: 0, code: 0, enhanced: '4.4.1' }], [[0, { text: 'connection refused', host: 'mx.hop.example' }]]]);
   });
 });
 

@@ -1,7 +1,6 @@
 /** From what the queue knows of a report (queue/reports/report-writer.ts) to its bytes (dsn.ts). */
 import ipaddr from 'ipaddr.js';
 import { formatMessageId } from '../../base/text-id.js';
-import { NOTHING_SAID } from '../queue/entry-texts.js';
 import type { LastResult } from '../queue/note.js';
 import type { ReportInput, ReportKind } from '../queue/reports/report-writer.js';
 import type { NextHop, Recipient } from '../mail-types.js';
@@ -47,7 +46,7 @@ export function composeReport(hostName: string, input: ReportInput, nowWallMs: n
 interface Common {
   /** By recipient. */
   readonly results: ReadonlyMap<number, LastResult>;
-  /** Name of whoever spoke, where that is not kept; '' when it has none, or it may be one of several. */
+  /** Name of whoever spoke, where what it said is not kept; '' if it has none, or is one of several. */
   readonly remoteMta: string;
   readonly lastAttemptWallMs: number;
 }
@@ -64,10 +63,10 @@ function reported(
   }
   const last = results.get(index);
   const code = last?.code ?? 0;
-  const { text, host } = texts.get(index) ?? NOTHING_SAID;
+  const { text, host } = texts.get(index) ?? { text: '', host: remoteMta };
   return [{
     recipient, action, code, enhanced: last?.enhanced ?? UNKNOWN[kind], text,
-    remoteMta: code === 0 ? '' : host === '' ? remoteMta : host, lastAttemptWallMs,
+    remoteMta: code === 0 ? '' : host, lastAttemptWallMs,
   }];
 }
 

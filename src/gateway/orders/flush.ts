@@ -2,7 +2,7 @@
  * What an order to flush does to the messages that it means: each is tried once more, a thousand a second.
  *
  *   the walk meets one that waits for its time ─► it is due, in its turn; its next hop is tried at once
- *                  one that is being tried ─► deferred within LIVES_MS of the order ─► it is due at once
+ *             one that is tried or reported now ─► deferred within LIVES_MS of the order ─► it is due at once
  *
  * What was refused again waits for its own times. Kept in memory alone (docs/decisions/0051). Pure.
  */
@@ -62,7 +62,7 @@ export class Flush {
     if (isBehindGap) return Came.IN_HAND;
     if (!this.#metTo.has(queue)) this.#queues.add(queue);
     this.#metTo.set(queue, position);
-    if (table.state(row) === EntryState.IN_FLIGHT && this.#beingTried.length < BEING_TRIED_MAX) {
+    if (isUnderWay(table.state(row)) && this.#beingTried.length < BEING_TRIED_MAX) {
       this.#beingTried.push({ queue, messageId: table.messageId(row) });
     }
     const delayMs = Math.floor((this.#hastened * 1000) / PER_SECOND);
@@ -90,11 +90,16 @@ export class Flush {
     const { table } = entries;
     const row = queue.partition.isForgotten ? 0 : table.index.find(messageId, queue.handle);
     if (row === 0) return false;
-    if (table.state(row) === EntryState.IN_FLIGHT) return true;
+    if (isUnderWay(table.state(row))) return true;
     const envelope = entries.isAllAbsent(row) ? undefined : settlement.envelopeOf(row);
     if (envelope === undefined) return false;
     const isDelayed = holds.isDelayed(row, settlement.noteOf(row, envelope.recipients.length));
     if (!isDelayed) settlement.hasten(queue, row, 0);
     return false;
   }
+}
+
+/** Some of its recipients may be deferred by what is done with it now: a report on others may come first. */
+function isUnderWay(state: number): boolean {
+  return state === EntryState.IN_FLIGHT || state === EntryState.REPORTING;
 }

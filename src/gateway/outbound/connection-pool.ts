@@ -263,7 +263,8 @@ export class ConnectionPool implements PeerEvents, LaneHome {
     const [first] = site.hosts;
     const others = site.hosts.length > 1 ? ` and ${String(site.hosts.length - 1)} more` : '';
     this.#relay = first === undefined ? site.key : relayName(first.name, first.port) + others;
-    this.#shown = `${this.#relay}${termsText(site, policiesOf(site))}`;
+    const isOneUser = site.hosts.every((host) => this.#authOf(host)?.user === site.auth?.user);
+    this.#shown = this.#relay + termsText(isOneUser ? site : { ...site, auth: undefined }, policiesOf(site));
   }
 
   /** Nothing is open and nobody uses it. */

@@ -363,7 +363,8 @@ export class Settlement {
       const said = result.results[i];
       if (said === undefined) continue;
       const last: LastResult = { recipient: index, code: said.code, enhanced: said.enhanced };
-      replies.set(index, { text: said.text, host: said.code > 0 ? hostOf(result, i) : '' });
+      const host = said.code > 0 ? hostNamed(result.own?.[i]?.relay ?? result.relay) : '';
+      replies.set(index, { text: said.text, host });
       this.#log(queue, delivery, i, result, attempts);
       if (said.status === DELIVERED) {
         const owes = owesSuccess(envelope.recipients[index], result) && envelope.reversePath !== '';
@@ -468,7 +469,7 @@ export class Settlement {
     const results = new Map(note.results.map((result) => [result.recipient, result]));
     // Whoever was never tried has waited for the next hop.
     const isHeld = entries.table.state(row) === EntryState.HELD;
-    const outage = isHeld ? undefined : this.#ports.outageOf(queue)?.why;
+    const { relay = '', why: outage } = (isHeld ? undefined : this.#ports.outageOf(queue)) ?? {};
     for (let index = 0; index < states.length; index++) {
       if (states[index] !== TO_TRY || meant?.includes(index) === false) continue;
       const last = results.get(index);
@@ -480,7 +481,7 @@ export class Settlement {
         undefined, '',
       );
       const { code, enhanced, text } = outage ?? EXPIRED;
-      if (last === undefined) replies.set(index, { text, host: '' });
+      if (last === undefined) replies.set(index, { text, host: hostNamed(relay) });
       const failed = last ?? { recipient: index, code, enhanced };
       this.#fail(queue, envelope, failed, replies.get(index)?.text ?? '', states, results);
     }
@@ -574,8 +575,8 @@ function owesReport(states: Uint8Array): boolean {
 }
 
 /** Who said it, of "host[address]:port"; '' of one without a full name: an address is told to nobody. */
-function hostOf({ own, relay }: DeliveryResult, at: number): string {
-  const [, host = ''] = /^([^[:]*\.[a-z][^[:.]*)[[:]/i.exec(own?.[at]?.relay ?? relay) ?? [];
+export function hostNamed(relay: string): string {
+  const [, host = ''] = /^([^[:]*\.[a-z][^[:.]*)[[:]/i.exec(relay) ?? [];
   return host;
 }
 

@@ -93,14 +93,17 @@ export class HandshakeMachine {
 
   /** The account that proved itself, or why not. */
   onProof(control: Uint8Array): GatewayAccount | HandshakeFailure {
-    const { packer, secrets, accountOf } = this.#ports;
+    const { packer, secrets, secretOf, accountOf } = this.#ports;
     const message = decodeProof(packer, control);
     if (message instanceof InvalidMessage) return { reason: CLOSE_MALFORMED, text: `PROOF: ${message.rule}` };
-    const isRight = isGatewayProof(secrets, this.#secret, this.#signed, message.proof);
-    if (this.#hello === undefined || !this.#isKnown || !isRight) {
+    const { gatewayId = '' } = this.#hello ?? {};
+    // As they are by now: a reload may have come since HELLO.
+    const secret = secretOf(gatewayId);
+    const isRight = isGatewayProof(secrets, secret ?? this.#secret, this.#signed, message.proof);
+    if (!this.#isKnown || secret === undefined || !isRight) {
       return { reason: CLOSE_DENIED, text: 'unknown gateway or wrong secret' };
     }
-    const account = accountOf(this.#hello.gatewayId);
+    const account = accountOf(gatewayId);
     const text = 'this store knows as many gateways of the group as it can: restart it';
     return account ?? { reason: CLOSE_DENIED, text };
   }

@@ -132,7 +132,10 @@ export class Store {
   readonly applier: SectionApplier;
   readonly refills: RefillTarget;
   readonly strangers = new Strangers();
+  /** Also of gateways that are not let in any more: an older process, and what was told, stays known. */
   readonly #accounts = new Map<string, GatewayAccount>();
+  /** Of those, the ones that may come, or are here. */
+  readonly #sharers = new Set<GatewayAccount>();
   /** Each owner has one for its shared bodies, also one that has no account here, or none yet. */
   readonly #numbers = new Map<string, number>();
   #lastNumber = 0;
@@ -167,7 +170,7 @@ export class Store {
     // some.
     this.admission = new Admission(options, {
       segments: this.segments, entries: this.entries, texts: this.texts,
-      sharers: () => this.#accounts.values(),
+      sharers: () => this.#sharers,
     });
     this.blocks = new Blocks({ ...held, entries: this.entries });
     const { crc32 } = ports;
@@ -184,7 +187,7 @@ export class Store {
   letIn({ gateways, groupSecret }: Pick<StoreOptions, 'gateways' | 'groupSecret'>): void {
     this.#secrets = new Map(gateways.map(({ id, secret }) => [id, secret]));
     this.#groupSecret = groupSecret;
-    for (const { id } of gateways) if (!this.#accounts.has(id)) this.#open(id);
+    for (const { id } of gateways) this.#open(id);
   }
 
   /** What a gateway of this name has to prove; undefined: it is not let in, whatever it knows. */
@@ -195,14 +198,15 @@ export class Store {
   /** Of a gateway that is configured, or has proved the group's secret just now; undefined: too many have. */
   accountOf(id: string): GatewayAccount | undefined {
     const account = this.#accounts.get(id);
-    if (account !== undefined || this.#groupSecret === undefined) return account;
-    return this.#accounts.size >= GROUP_MAX ? undefined : this.#open(id);
+    if (this.#groupSecret === undefined) return account;
+    return account === undefined && this.#accounts.size >= GROUP_MAX ? undefined : this.#open(id);
   }
 
   #open(id: string): GatewayAccount {
-    const account = new GatewayAccount(id, this.#numberOf(id));
+    const account = this.#accounts.get(id) ?? new GatewayAccount(id, this.#numberOf(id));
     this.#accounts.set(id, account);
-    this.admission.share(this.#accounts.size);
+    this.#sharers.add(account);
+    this.admission.share(this.#sharers.size);
     return account;
   }
 
@@ -210,7 +214,12 @@ export class Store {
     return this.#accounts.get(id);
   }
 
-  accounts(): IterableIterator<GatewayAccount> {
+  /** Of gateways that may come, or are here. */
+  accounts(): Iterable<GatewayAccount> {
+    return this.#sharers;
+  }
+
+  knownAccounts(): Iterable<GatewayAccount> {
     return this.#accounts.values();
   }
 
@@ -416,17 +425,18 @@ export class Store {
   }
 
   /**
-   * Lapsed leases give their grants back: a gateway that returns later finds the reserve. Memory that a burst
-   * needed is kept for the next, or goes.
+   * Lapsed leases give their grants back: a gateway that returns later finds the reserve. One that is not let
+   * in any more has no share then. Memory that a burst needed is kept for the next, or goes.
    */
   tick(nowMs: number): void {
     this.segments.rest();
     this.segments.keepStock(nowMs, stockBytesMax(this.admission.limitBytes, this.admission.usedBytes));
-    for (const account of this.#accounts.values()) {
-      if (account.granted > 0 && account.active === undefined
-        && nowMs > this.leases.endsMs(account.process)) {
-        this.admission.forget(account);
-      }
+    for (const account of this.#sharers) {
+      if (account.active !== undefined || nowMs <= this.leases.endsMs(account.process)) continue;
+      this.admission.forget(account);
+      if (account.connections.size > 0 || this.secretOf(account.id) !== undefined) continue;
+      this.#sharers.delete(account);
+      this.admission.share(this.#sharers.size);
     }
     if (this.leases.count > this.#accounts.size) this.leases.forgetEnded(nowMs, this.#isLast);
   }

@@ -160,8 +160,8 @@ describe('changes of one store between two readings of a file', () => {
     if (!result.ok) throw new Error(result.errors.join('\n'));
     return result;
   };
-  const of = (id: string, before: string, after: string): { readonly changed: readonly string[]; readonly restart: readonly string[] } => {
-    const { changed, needRestart } = keysOfStore(id).changes(read(before), read(after));
+  const of = (id: string, before: string, after: string, isUp = false): { readonly changed: readonly string[]; readonly restart: readonly string[] } => {
+    const { changed, needRestart } = keysOfStore(id, isUp).changes(read(before), read(after));
     return { changed, restart: needRestart.map(pathText) };
   };
 
@@ -170,7 +170,8 @@ describe('changes of one store between two readings of a file', () => {
     assert.deepEqual(of('s1', before, before), { changed: [], restart: [] });
     const after = before.replace(SECRET, 'another secret of 16').replace('[{id: gw-1}]', '[{id: gw-1}, {id: gw-2}], log: {level: debug}');
     assert.deepEqual(of('s1', before, after), { changed: ['store.secret', 'store.gateways', 'store.log.level'], restart: [] });
-    assert.notEqual(keysOfStore('s1').hash(read(before)), keysOfStore('s1').hash(read(after)));
+    const { hash } = keysOfStore('s1', false);
+    assert.notEqual(hash(read(before)), hash(read(after)));
   });
 
   test('of anything else need a restart, each by its name', () => {
@@ -187,6 +188,16 @@ describe('changes of one store between two readings of a file', () => {
     assert.deepEqual(of('s2', before, after), { changed: ['stores[0].log.level'], restart: [] });
     assert.deepEqual(of('s2', before, before.replace('id: gw-1, host', 'id: gw-9, host').replace(SECRET, 'another secret of 16')), { changed: ['gateway.secret'], restart: [] });
     const left = (text: string): string => text.replaceAll(', gateways: [{id: gw-1}]', '');
-    assert.deepEqual(of('s2', left(before), left(before).replace('id: gw-1, host', 'id: gw-9, host')), { changed: ['gateway.id'], restart: ['gateway.id'] });
+    assert.deepEqual(of('s2', left(before), left(before).replace('id: gw-1, host', 'id: gw-9, host'), true), { changed: ['gateway.id'], restart: ['gateway.id'] });
+  });
+
+  test('are followed where it gets its first list of gateways, or has one no more; by the one of its file, under up, as that is', () => {
+    const named = `register: {etcd: ['http://127.0.0.1:2379'], cluster: c}\ngateway: {id: gw-1, host: box-1, secret: ${SECRET}, state_dir: /state, routes: [{domain: '*', via: 'smtp://127.0.0.1:26'}]}\nstore: ${storeAt('s1', 7401)}`;
+    const unnamed = named.replace(', gateways: [{id: gw-1}]', '');
+    const workers = (text: string): string => text.replace('host: box-1,', 'host: box-1, workers: 2,');
+    const follows = { changed: ['store.gateways'], restart: [] };
+    for (const isUp of [false, true]) assert.deepEqual([of('s1', unnamed, named, isUp), of('s1', named, unnamed, isUp)], [follows, follows]);
+    assert.deepEqual(of('s1', unnamed, workers(unnamed)), { changed: [], restart: [] });
+    assert.deepEqual(of('s1', named, workers(unnamed), true).restart, ['gateway.workers']);
   });
 });

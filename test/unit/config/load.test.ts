@@ -22,6 +22,8 @@ const SHORT_FILE = path.join(mkdtempSync(path.join(os.tmpdir(), 'twinpost-load-'
 writeFileSync(SHORT_FILE, 'short\n', { mode: 0o600 });
 const TWO_LINES_FILE = path.join(path.dirname(SHORT_FILE), 'two-lines');
 writeFileSync(TWO_LINES_FILE, '0123456789abcdef\r\nfedcba9876543210\n', { mode: 0o600 });
+const COMMENT_FILE = path.join(path.dirname(SHORT_FILE), 'comment');
+writeFileSync(COMMENT_FILE, '0123456789abcdef\n # until Friday, the old one\n', { mode: 0o600 });
 const OPEN_FILE = path.join(path.dirname(SHORT_FILE), 'open');
 writeFileSync(OPEN_FILE, '0123456789abcdef\n', { mode: 0o644 });
 const OPEN = `found: everybody on this machine may read or write '${OPEN_FILE}': chmod o-rw`;
@@ -416,6 +418,9 @@ describe('what is wrong is one line with file, line, path, expectation and findi
     ['a secret for rewritten senders that is not there', GOOD, `${GOOD}  smtp:\n    srs: {domain: fwd.example, secret_file: /nowhere/at/all}\n`, /^f\.yaml:18: gateway\.smtp\.srs\.secret_file: expected a file with a secret, one a line, found: '\/nowhere\/at\/all' can't be read: ENOENT$/],
     ['a prefix of return addresses that is none', `${GOOD}`, GOOD.replace("26}", "26, verp: {domain: b.example, prefix: 'a+b', secret_file: /nowhere/at/all}}"), /^f\.yaml:7: gateway\.routes\[0\]\.verp\.prefix: expected letters and digits, 16 at most, and not srs0 or srs1, found "a\+b"$/],
     ['a secret of return addresses that is short', `${GOOD}`, GOOD.replace('26}', `26, verp: {domain: b.example, secret_file: ${SHORT_FILE}}}`), /^f\.yaml:7: gateway\.routes\[0\]\.verp\.secret_file: expected secrets of 16 characters or more, found a shorter one$/],
+    ['a comment among secrets of links', GOOD, GOOD.replace(`secret: ${SECRET}`, `secret_file: ${COMMENT_FILE}`), /^f\.yaml:5: gateway\.secret_file: expected one secret a line and no comments, found a line that begins with #$/],
+    ['a comment among secrets of SRS', GOOD, `${GOOD}  smtp:\n    srs: {domain: fwd.example, secret_file: ${COMMENT_FILE}}\n`, /^f\.yaml:\d+: gateway\.smtp\.srs\.secret_file: expected one secret a line and no comments, found /],
+    ['a comment among secrets of return addresses', GOOD, GOOD.replace('26}', `26, verp: {domain: b.example, secret_file: ${COMMENT_FILE}}}`), /^f\.yaml:7: gateway\.routes\[0\]\.verp\.secret_file: expected one secret a line and no comments, found /],
     ['two routes with the same return addresses', `${GOOD}`, GOOD.replace('26}', `26, verp: {domain: b.example, secret_file: ${TWO_LINES_FILE}}}\n    - {domain: x.example, via: smtp://127.0.0.1:26, verp: {domain: B.example, secret_file: ${TWO_LINES_FILE}}}`), /^f\.yaml:8: gateway\.routes\[1\]\.verp\.prefix: expected each return address \(domain and prefix\) once, found 'b\+…@b\.example' again$/],
     ['an address of feedback loops that is none', GOOD, `${GOOD}  smtp:\n    feedback: {address: fbl}\n`, /^f\.yaml:18: gateway\.smtp\.feedback\.address: expected an address such as ops@example\.com, found "fbl"/],
     ['a secret for rewritten senders that is short', GOOD, `${GOOD}  smtp:\n    srs: {domain: fwd.example, secret_file: ${SHORT_FILE}}\n`, /^f\.yaml:18: gateway\.smtp\.srs\.secret_file: expected secrets of 16 characters or more, found a shorter one$/],
@@ -837,6 +842,23 @@ describe('the effective configuration', () => {
     const smtps = parseConfig(GOOD.replace('smtp://127.0.0.1:26', 'smtps://mx.example'), 'f.yaml', { role: 'gateway', stateDir: '/state' });
     assert.ok(smtps.ok);
     assert.match(effectiveYaml(smtps.value, smtps.config, 2 ** 30), /via: smtps:\/\/mx\.example:465\n[^]*tls: encrypt\n/);
+  });
+
+  test('shows each host of a route with the TLS that it has, so that what is shown means the same as a file', () => {
+    for (const [via, hosts, levels] of [
+      ["'smtps://a.example', fallback: 'smtp://b.example:25'", "{host: 'smtp://b.example:25'}", ['encrypt', 'may']],
+      ["['smtp://a.example:25', 'smtps://b.example']", "{host: 'smtps://b.example', auth: {user: u, password_file: /p}}", ['may', 'encrypt']],
+      ["['smtp://a.example:25', 'smtps://b.example'], tls: verify", "{host: 'smtps://b.example'}", ['verify', 'verify']],
+    ] as const) {
+      const shownOf = (text: string): string => {
+        const file = parseConfig(text, 'f.yaml', { role: 'gateway', stateDir: '/state' });
+        assert.ok(file.ok, JSON.stringify(file));
+        const { nextHop: { tls, others = [] } } = file.config.gateway?.routes[0] ?? assert.fail();
+        assert.deepEqual([tls, ...others.map(({ terms }) => terms?.tls)].map((one) => one?.level), levels);
+        return effectiveYaml(file.value, file.config, 2 ** 30);
+      };
+      shownOf(shownOf(GOOD.replace('smtp://127.0.0.1:26', `${via}, hosts: [${hosts}]`)).replace('(hidden)', SECRET));
+    }
   });
 });
 

@@ -58,14 +58,16 @@ const FOLLOWED_DOT_MS_MAX = 1_000;
 /** And when MAIL then has none. */
 const FOLLOWER_MAIL_MS_MAX = 5_000;
 /**
- * All replies of an envelope, or of LMTP behind its dot, have so long, and so long more for each recipient:
- * who is wary of many answers RCPT after some seconds (tarpits of mail servers: 5 to 20), and gets its mail.
- * The next attempt begins with the same recipients: where this is too short they never come to DATA. Who
- * drips holds a connection for 6 h at most, with 1,000 recipients; a single reply has the time of its state,
- * however its bytes come.
+ * All replies of an envelope, or of LMTP behind its dot, have so long, and so long more for each recipient.
+ * Who is wary of many answers RCPT after some seconds (tarpits of mail servers: 5 to 20), and gets its mail:
+ * the next attempt begins with the same recipients, and where this is too short they never come to DATA.
+ * Behind the dot each reply is one delivery: who gives up there sends what was taken again. Who drips holds a
+ * connection for 6 h at most with 1,000 recipients, behind the dot for 17 h; a single reply has the time of
+ * its state, however its bytes come.
  */
 const REPLIES_MS_MAX = 1_800_000;
 const REPLY_MS_MAX = 20_000;
+const LMTP_REPLY_MS_MAX = 60_000;
 /** 500 to 503 say that a command was not understood, or came where it may not (RFC 5321 4.2.2). */
 const [NOT_UNDERSTOOD, OUT_OF_SEQUENCE] = [500, 503];
 /** Said to EHLO: it is not known, or not so (RFC 5321 4.2.4, 4.3.2). Other refusals are not about EHLO. */
@@ -461,9 +463,11 @@ export class SmtpSession implements ConnectionHandlers {
   #endDripping(timeoutMs: number): void {
     if (!this.#isInEnvelope && this.#state !== State.FINAL) return;
     const { length } = this.#transaction.current().pending;
-    const mostMs = Math.max(timeoutMs, REPLIES_MS_MAX + length * REPLY_MS_MAX);
+    const isFinal = this.#state === State.FINAL;
+    const replyMs = isFinal ? LMTP_REPLY_MS_MAX : REPLY_MS_MAX;
+    const mostMs = Math.max(timeoutMs, REPLIES_MS_MAX + length * replyMs);
     if (this.#nowMs - this.#repliesSinceMs < mostMs) return;
-    const behind = this.#state === State.FINAL ? 'the final dot' : 'the envelope';
+    const behind = isFinal ? 'the final dot' : 'the envelope';
     const tooLong = `takes longer than ${Math.round(mostMs / 1000)} s to answer ${behind}`;
     this.#fail(Trouble.TIMEOUT, `${this.#options.relay} ${tooLong}, while ${this.#doing()}`);
   }

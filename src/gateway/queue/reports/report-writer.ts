@@ -12,6 +12,7 @@ import type { MailEvents } from '../mail-events.js';
 import type { MailQueue } from '../mail-queue.js';
 import type { Note } from '../note.js';
 import { HEADER_BYTES_MAX, RET_FULL_BYTES_MAX } from './report-bounds.js';
+import { hostNamed } from '../settlement.js';
 import type { Settlement } from '../settlement.js';
 import type {
   Envelope, FindReportWay, NextHop, NO_MEMORY, NOT_READY, Outage, ReportWay, Router,
@@ -163,12 +164,12 @@ export class ReportWriter {
   /** What was said of its recipients; of those who are delayed and were never tried, of the next hop. */
   #said({ kind, queue, row, note, recipients }: ReportSubject): Pick<ReportInput, 'note' | 'texts'> {
     const texts = this.#ports.settlement.textsOf(row).replies;
-    const why = kind === 'delay' ? this.#ports.outageOf(queue)?.why : undefined;
-    if (why === undefined) return { note, texts };
+    const outage = kind === 'delay' ? this.#ports.outageOf(queue) : undefined;
+    if (outage === undefined) return { note, texts };
     const known = new Set(note.results.map(({ recipient }) => recipient));
     const untried = recipients.filter((recipient) => !known.has(recipient));
-    const { code, enhanced, text } = why;
-    const said = { text, host: '' };
+    const { relay, why: { code, enhanced, text } } = outage;
+    const said = { text, host: hostNamed(relay) };
     const results = untried.map((recipient) => ({ recipient, code, enhanced }));
     return {
       note: { ...note, results: [...note.results, ...results] },

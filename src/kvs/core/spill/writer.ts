@@ -58,7 +58,7 @@ export class SpillWriter {
     const longestLeaseMs = Math.ceil(leases.longestMs);
     const head = { storeId, wallMs: Math.floor(wallMs), bootId, longestLeaseMs, bornNs };
     yield this.#record(SPILL_HEAD, encodeHead(packer, head));
-    for (const account of this.#store.accounts()) {
+    for (const account of this.#store.knownAccounts()) {
       if (account.incarnation > 0) yield this.#record(SPILL_ACCOUNT, encodeAccount(packer, account));
     }
     for (const [process, fenceCount, fences] of leases.carried()) {

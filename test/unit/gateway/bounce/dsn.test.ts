@@ -261,7 +261,7 @@ describe('from what the queue knows', () => {
     const envelope = envelopeTo(['bob@example.net']);
     const note = { ...freshNote(1), results: [{ recipient: 0, code: 250, enhanced: '2.6.0' }] };
     const nextHop = { protocol: 'smtp', host: 'mx.example.net', port: 25 } as const;
-    const all: ReportInput = { kind: 'success', envelope, note, texts: new Map([[0, { text: '250 2.6.0 kept', host: '' }]]), recipients: [0], nextHop, reportId: 5, content: CONTENT, ...input };
+    const all: ReportInput = { kind: 'success', envelope, note, texts: new Map(), recipients: [0], nextHop, reportId: 5, content: CONTENT, ...input };
     return asPythonSees(composeReport('gw.example.com', all, 1_000_000_060_000).content).groups;
   };
   /** The same by SMTP and LMTP. */
@@ -295,6 +295,8 @@ describe('from what the queue knows', () => {
     // Who said it, of several.
     const texts = new Map([[0, { text: '250 2.6.0 kept', host: 'mx2.example.net' }]]);
     for (const nextHop of [{ ...hop, host: 'example.net', isByMx: true }, { ...hop, others: [] }]) assert.equal(compose({ nextHop, texts })[1]?.['Remote-MTA'], 'dns; mx2.example.net');
+    // Of one without a name, as the route led to before.
+    assert.equal(compose({ texts: new Map([[0, { text: '250 2.6.0 kept', host: '' }]]) })[1]?.['Remote-MTA'], undefined);
     assert.equal(compose({ texts, note: { ...freshNote(1), results: [{ recipient: 0, code: 0, enhanced: '4.4.1' }] } })[1]?.['Remote-MTA'], undefined);
   });
   test('the last attempt is told right after it; of a delay and of an expiry nobody knows when it was', () => {

@@ -18,6 +18,7 @@ const good = makeCertificates()?.issue('hop.test');
 const needsTls = { timeout: 30_000, skip: good === undefined ? 'openssl is missing' : false };
 const USER = 'gw@example.org';
 const PASSWORD = 'hunter2-und-mehr';
+const TLS = { level: 'encrypt', isFirst: false, terms: { serverName: '127.0.0.1', mustVerify: false, caFile: undefined } } as const;
 const BASE64 = Buffer.from(`\0${USER}\0${PASSWORD}`).toString('base64');
 
 let folder = '';
@@ -64,8 +65,7 @@ class World {
   }
 
   queue(auth: NextHop['auth'] = { user: USER, passwordFile: this.file }, others: NextHop['others'] = []): MemoryQueue {
-    const tls = { level: 'encrypt', isFirst: false, terms: { serverName: '127.0.0.1', mustVerify: false, caFile: undefined } } as const;
-    return new MemoryQueue({ nextHop: { protocol: 'smtp', host: '127.0.0.1', port: this.#port, tls, auth, others }, concurrency: 5 });
+    return new MemoryQueue({ nextHop: { protocol: 'smtp', host: '127.0.0.1', port: this.#port, tls: TLS, auth, others }, concurrency: 5 });
   }
 
   /** Puts so many mails and waits for their ends. */
@@ -179,6 +179,13 @@ describe('AUTH to a next hop', () => {
     for (const queue of queues.slice(0, 2)) await on.deliver(queue, 1);
     assert.equal(on.hop.connections, 3);
     assert.ok(!JSON.stringify(on.dispatcher.nextHops()).includes(PASSWORD));
+  });
+
+  test('is named in status where all hosts have one user, for of several nobody could tell who is meant', needsTls, async () => {
+    const on = await new World({}).start();
+    const theirs = (user: string): NextHop['others'] => [{ host: '127.0.0.1', port: 1, preference: 1, terms: { tls: TLS, auth: { user, passwordFile: on.file } } }];
+    for (const others of [theirs('b'), theirs(USER)]) await on.deliver(on.queue(undefined, others), 1);
+    assert.deepEqual(on.dispatcher.nextHops().map(({ relay }) => relay.replace(/^[^ ]+/, '')), [' and 1 more', ` and 1 more (as ${USER})`]);
   });
 
   test('reads its file for each connection: a new password counts at once, a bad file leaves the old one', needsTls, async () => {

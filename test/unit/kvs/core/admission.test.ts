@@ -5,7 +5,7 @@ import type { Grantee } from '../../../../src/kvs/core/admission.js';
 import { CREDIT_OVERHEAD_BYTES, NOTE_CRC_BYTES } from '../../../../src/protocol/change-rows.js';
 import { REPORTS_BEYOND_CREDIT_BYTES_MAX, UNPAID_BYTES_MAX } from '../../../../src/protocol/messages/changes.js';
 import { REFUSAL_LIMIT } from '../../../../src/protocol/reasons.js';
-import { ORIGIN, ROOM, accountOf, annotating, beginFill, change, deleting, newStore, found, refill, storing } from './section-kit.js';
+import { ORIGIN, ROOM, accountOf, annotating, beginFill, bytes, change, deleting, newStore, found, refill, storing } from './section-kit.js';
 
 const GATEWAYS = ['g1', 'g2', 'g3'] as const;
 const HEAD = 'envelope';
@@ -69,6 +69,32 @@ describe('credit', () => {
     assert.ok(few.admission.grant(accountOf(few, 'g3')) === 32 * 1024 * 1024);
     const alone = newStore({ memoryLimitBytes: 64 * 1024 * 1024, gateways: ['g1'] });
     assert.ok(alone.admission.grant(accountOf(alone, 'g1')) > 25 * 1024 * 1024);
+  });
+
+  test('is shared by those who may come: who is let in no more has his until his connections and lease are over, and anew when he is let in again', () => {
+    const store = newStore({ memoryLimitBytes: 64 * 1024 * 1024, leaseMs: 10_000 });
+    const letIn = (ids: readonly string[]): void => { store.letIn({ gateways: ids.map((id) => ({ id, secret: bytes(id) })), groupSecret: undefined }); };
+    const known = (): readonly string[] => [...store.accounts()].map(({ id }) => id);
+    const [gone, stays] = [accountOf(store, 'g1'), accountOf(store, 'g2')];
+    const copy = found(store, 1, 'g1');
+    assert.equal(change(store, copy, storing(1, 'kept')), 0);
+    const connection = { incarnation: 0, fence: () => undefined, demote: () => undefined };
+    gone.connections.add(connection);
+    store.heartbeat(gone, 0, 0);
+    store.admission.grant(gone);
+    letIn(['g2']);
+    store.tick(10_001);
+    assert.deepEqual([known(), gone.granted], [['g1', 'g2'], 0], 'it is here, and g3 is not');
+    gone.connections.delete(connection);
+    store.heartbeat(gone, 0, 10_001);
+    store.tick(20_001);
+    assert.deepEqual(known(), ['g1', 'g2'], 'its lease lasts');
+    store.tick(20_002);
+    assert.deepEqual([known(), copy.count], [['g2'], 1]);
+    assert.ok(store.admission.grant(stays) > 25 * 1024 * 1024, 'as if it were alone');
+    letIn(['g1', 'g2']);
+    store.tick(20_003);
+    assert.deepEqual([known(), accountOf(store, 'g1') === gone], [['g2', 'g1'], true]);
   });
 
   test('runs out before the reserve and comes back with deletions', () => {

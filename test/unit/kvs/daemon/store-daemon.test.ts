@@ -368,6 +368,16 @@ describe('a store on real sockets', () => {
     assert.equal(standing.last.type, types.WELCOME, 'nothing came after it');
   });
 
+  test('lets nobody in by what counted when the handshake began', async (t) => {
+    const store = await testStore({ gateways: ['g1', 'g2', 'g3'].map((id) => ({ id, secret: secretOf(id) })) });
+    t.after(() => store.stop());
+    const begun = await Promise.all(['g1', 'g2', 'g3'].map((id) => TestGateway.begin(store, { id })));
+    store.renew({ gateways: [{ id: 'g2', secret: bytes('another one') }, { id: 'g3', secret: secretOf('g3') }], groupSecret: undefined });
+    const answers = await Promise.all(begun.map(async (prove) => (await prove()).last));
+    assert.deepEqual(answers.map((answer) => answer?.type), [types.CLOSE, types.CLOSE, types.WELCOME]);
+    assert.deepEqual(answers.slice(0, 2).map((answer) => answer?.values[1]), Array(2).fill('unknown gateway or wrong secret'));
+  });
+
   test('of a group knows a bound of gateways', async (t) => {
     const group = bytes('the secret of the group');
     const store = await testStore({ gateways: [], groupSecret: group });

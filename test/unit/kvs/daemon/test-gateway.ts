@@ -116,6 +116,12 @@ export class TestGateway {
 
   /** Connects and shakes hands; answers once WELCOME or CLOSE came. */
   static async join(store: Pick<RunningStore, 'ports'>, options: GatewayOptions = {}): Promise<TestGateway> {
+    const prove = await TestGateway.begin(store, options);
+    return prove();
+  }
+
+  /** Up to CHALLENGE; the rest when it is called. */
+  static async begin(store: Pick<RunningStore, 'ports'>, options: GatewayOptions = {}): Promise<() => Promise<TestGateway>> {
     const gateway = new TestGateway(store, options);
     const hello = gateway.hello(options);
     const answer = await gateway.next(types.CHALLENGE);
@@ -125,9 +131,11 @@ export class TestGateway {
     const signed = transcript(packer, hello, challenge);
     const secret = options.secret ?? secretOf(gateway.#id);
     if (options.secret === undefined && !isStoreProof(secrets, secret, signed, challenge.proof)) throw new Error('the store does not know the secret');
-    gateway.send(types.PROOF, encodeProof(packer, { proof: gatewayProof(secrets, secret, signed) }));
-    await gateway.next(types.WELCOME, types.CLOSE);
-    return gateway;
+    return async () => {
+      gateway.send(types.PROOF, encodeProof(packer, { proof: gatewayProof(secrets, secret, signed) }));
+      await gateway.next(types.WELCOME, types.CLOSE);
+      return gateway;
+    };
   }
 
   /** Sends HELLO; returns its control part. */
