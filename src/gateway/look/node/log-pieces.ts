@@ -4,6 +4,8 @@
  * halving: lines stand in the order of their times, but for those of several processes, and of a clock that
  * was set (SKEW_MS).
  *
+ * Of a line that is longer than a piece nothing comes, but empty pieces, so that whoever reads can end it.
+ *
  * All files are open before one is read: who renames or deletes them meanwhile takes nothing away. What is
  * written after that is not read.
  */
@@ -67,11 +69,9 @@ export class LogPieces {
         let start = Math.max(from, end - PIECE_BYTES);
         const bytes = this.#read(file, start, end);
         const cut = start === from ? 0 : bytes.indexOf(LINE_FEED) + 1;
-        if (start === from || (cut > 0 && cut < bytes.length)) {
-          start += cut;
-          yield bytes.subarray(cut);
-        }
-        // Else it is the inside of a line that is too long to be any.
+        const isInside = start > from && (cut === 0 || cut === bytes.length);
+        if (!isInside) start += cut;
+        yield bytes.subarray(isInside ? bytes.length : cut);
         end = start;
       }
     }
@@ -85,7 +85,7 @@ export class LogPieces {
         if (bytes.length === 0) break;
         const isLast = start + bytes.length >= to;
         const cut = isLast ? bytes.length : bytes.lastIndexOf(LINE_FEED) + 1;
-        if (cut > 0) yield bytes.subarray(0, cut);
+        yield bytes.subarray(0, cut);
         start += cut > 0 ? cut : bytes.length;
       }
     }
