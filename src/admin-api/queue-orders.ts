@@ -83,11 +83,11 @@ export function whyNoTerms(
 export const QUEUE_CLASSES = ['mail', 'bounce', 'billing', 'notification'] as const;
 
 /** Longest text of a selector: an address has 256 octets for each half. */
-const PATTERN_CHARACTERS_MAX = 520;
+export const PATTERN_CHARACTERS_MAX = 520;
 const pattern = z.string().min(1).max(PATTERN_CHARACTERS_MAX);
 const SHOWN_CHARACTERS_MAX = 60;
 /** Queue ids in one selector. */
-const SELECTED_IDS_MAX = 1000;
+export const SELECTED_IDS_MAX = 1000;
 /** "421", "4.7.1", or the beginning of a status: "4", "4.7". */
 const REPLY = /^(?:[245]\d\d|[245](?:\.\d{1,3}){0,2})$/;
 const NO_REPLY = 'a code as 421, or a status as 4.7.1, or 4.7 for all below it';

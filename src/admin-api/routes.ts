@@ -7,6 +7,7 @@ import { explainAnswer, explainQuestion } from './explain.js';
 import { messagePage, queuePage, registerAnswer, statusAnswer, tablePage } from './gateway-answers.js';
 import { groupRoutesOf } from './group.js';
 import { limitsAnswer, limitsQuestion } from './limits.js';
+import { loggedAnswer, loggedQuestion } from './logged.js';
 import { agesAnswer, agesQuestion, findAnswer, findQuestion, shownMessageAnswer } from './look.js';
 import {
   configDiffAnswer, drainAnswer, drainOrder, ordered, rebalanceAnswer, reloadAnswer, rescueAnswer,
@@ -112,6 +113,11 @@ const lookRoutes = {
   find: {
     method: 'POST', path: '/api/v1/find', role: 'read', answerMs: WALK_MS, group: 'asked',
     body: findQuestion, answer: findAnswer, summary: 'the first messages that a selector means',
+  },
+  logged: {
+    method: 'POST', path: '/api/v1/logged', role: 'read', answerMs: WALK_MS, group: 'asked',
+    body: loggedQuestion, answer: loggedAnswer,
+    summary: 'what the log of a gateway tells of messages, those that have left among them',
   },
   limits: {
     method: 'GET', path: '/api/v1/limits', role: 'read', group: 'asked', answer: limitsAnswer,

@@ -18,6 +18,7 @@ const BUILD_MS = 60_000;
 const ENTRIES = [
   'bin/twinpost.js',
   'gateway/explain/sender-thread-entry.js',
+  'gateway/look/node/log-thread-entry.js',
   'gateway/inbound/hooks/node/thread-entry.js',
   'gateway/inbound/sender-checks/node/check-thread-entry.js',
   'gateway/returned/node/report-entry.js',

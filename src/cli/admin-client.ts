@@ -24,6 +24,7 @@ import type {
 import type { CancelRule, NewQueueRule, QueueRulesAnswer, RuleIdAnswer } from '../admin-api/queue-rules.js';
 import type { ExplainAnswer, ExplainQuestion } from '../admin-api/explain.js';
 import type { LimitsAnswer, LimitsQuestion } from '../admin-api/limits.js';
+import type { LoggedAnswer, LoggedQuestion } from '../admin-api/logged.js';
 import { addressOf } from '../admin-api/route.js';
 import type { AskedLoosely, BodyOf, ParamsOf, QueryOf, Route } from '../admin-api/route.js';
 import { gatewayRoutes, sinkRoutes, storeRoutes } from '../admin-api/routes.js';
@@ -214,6 +215,11 @@ export class AdminClient {
   /** Of a gateway: the first messages that a selector means. */
   find(question: FindQuestion): Promise<FindAnswer> {
     return this.#ask(gatewayRoutes.find, { body: question });
+  }
+
+  /** Of a gateway: what its log tells of messages. */
+  logged(question: LoggedQuestion): Promise<LoggedAnswer> {
+    return this.#ask(gatewayRoutes.logged, { body: question });
   }
 
   /** Of a gateway: has its partitions moved away from a store, or looks how far that is. */

@@ -10,7 +10,7 @@ import type { CliContext } from './context.js';
 import { STDIN_FILE, UsageError } from './context.js';
 import { longExample } from './examples.js';
 import { lineText } from './logs/line-text.js';
-import { LogFilter, fieldsOf } from './logs/log-filter.js';
+import { LogFilter, fieldsOf } from '../observability/log-filter.js';
 import { LogMerge } from './logs/log-merge.js';
 import { DRY, ENDED, logSource } from './logs/log-source.js';
 import type { LogSource } from './logs/log-source.js';

@@ -28,6 +28,7 @@ const VERBS: ReadonlyMap<string, () => Promise<Verb>> = new Map([
   ['host', async () => (await import('./host-drain.js')).hostCommand],
   ['rebalance', async () => (await import('./rebalance.js')).rebalanceCommand],
   ['queue', async () => (await import('./queue.js')).queueCommand],
+  ['find', async () => (await import('./find.js')).findCommand],
   ['rules', async () => (await import('./rules.js')).rulesCommand],
   ['trace', async () => (await import('./trace.js')).traceCommand],
   ['explain', async () => (await import('./explain.js')).explainCommand],

@@ -1,6 +1,6 @@
 /**
  * `twinpost queue find`: which messages a selector means, at all gateways, as queue list shows them. Mail
- * that has left is in the log (logs.ts).
+ * that has left is found by `twinpost find` (find.ts).
  */
 import type { Argv } from 'yargs';
 import { FOUND_MAX } from '../admin-api/look.js';
@@ -62,7 +62,8 @@ export function queueFindCommand(cli: Argv, context: CliContext, done: (code: nu
   );
 }
 
-function whyInPart({ unread, looked_share: share, incomplete }: FindAnswer): string {
+/** It did not look at all of its mail: why; '' when it did. */
+export function whyInPart({ unread, looked_share: share, incomplete }: FindAnswer): string {
   if (share < 1) return `has looked at ${String(Math.round(share * 100))} % of its mail`;
   if (incomplete) return 'has not all of its mail back yet';
   return unread === 0

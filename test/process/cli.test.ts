@@ -56,7 +56,7 @@ store:
 `;
 }
 
-const VERBS = [['up'], ['gateway'], ['store'], ['sink'], ['send'], ['status'], ['queue', 'list'], ['queue', 'summary'], ['queue', 'show'], ['queue', 'cat'], ['queue', 'find'], ['queue', 'ages'], ['logs'], ['store', 'status'], ['store', 'verify'], ['config', 'check'], ['config', 'show'], ['config', 'reload'], ['version']];
+const VERBS = [['up'], ['gateway'], ['store'], ['sink'], ['send'], ['status'], ['queue', 'list'], ['queue', 'summary'], ['queue', 'show'], ['queue', 'cat'], ['queue', 'find'], ['queue', 'ages'], ['find'], ['logs'], ['store', 'status'], ['store', 'verify'], ['config', 'check'], ['config', 'show'], ['config', 'reload'], ['version']];
 
 describe('twinpost', () => {
   test('has help with an example for every verb', async () => {

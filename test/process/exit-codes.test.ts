@@ -51,7 +51,7 @@ describe('the exit code', { timeout: 840_000 }, () => {
       [1, 'rules', 'cancel', 'gw-9-9-9', ...WHY], [1, 'store', 'status', 'no-such-store'],
       [1, 'store', 'resync', 'store-a', '--partition', 'no-such/1', ...WHY],
       [2, 'stauts'], [2, 'queue', 'lst'], [2, 'queue', 'list', '--limit', '0'], [2, 'status', '--top', 'x'], [2, 'status', '--no-such'],
-      [2, 'queue', 'show', 'no id'], [2, 'queue', 'find'], [2, 'queue', 'delete', ...WHY],
+      [2, 'queue', 'show', 'no id'], [2, 'queue', 'find'], [2, 'find'], [2, 'queue', 'delete', ...WHY],
       [2, 'queue', 'suspend', ...WHY], [2, 'rules'],
     ]);
   });
@@ -67,7 +67,7 @@ describe('the exit code', { timeout: 840_000 }, () => {
     await cluster.gateways[1]?.gateway.kill();
     await judge([
       [3, 'status'], [3, 'status', '--json'], [3, 'queue', 'summary'], [3, 'queue', 'list'], [3, 'queue', 'list', 'no-such-queue'],
-      [3, 'queue', 'ages'], [3, 'queue', 'find', '--everything'], [3, 'queue', 'find', ...NOBODY], [3, 'queue', 'orders'],
+      [3, 'queue', 'ages'], [3, 'queue', 'find', '--everything'], [3, 'queue', 'find', ...NOBODY], [3, 'find', ...NOBODY], [3, 'queue', 'orders'],
       [3, 'rules', 'list'], [3, 'store', 'verify'], [3, 'config', 'diff'], [3, 'config', 'show'], [3, 'queue', 'show', '000000000ZZ'], [3, 'queue', 'show', id], [3, 'queue', 'cat', '000000000ZZ'],
       [3, 'queue', 'delete', '--everything', '--now', ...WHY],
       // What was asked for is here.
@@ -78,6 +78,6 @@ describe('the exit code', { timeout: 840_000 }, () => {
 
   test('is 1 when nobody answers', async () => {
     await cluster.gateway.kill();
-    await judge([[1, 'status'], [1, 'queue', 'list'], [2, 'queue', 'find']]);
+    await judge([[1, 'status'], [1, 'queue', 'list'], [1, 'find', ...NOBODY], [2, 'queue', 'find']]);
   });
 });

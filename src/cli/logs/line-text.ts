@@ -6,7 +6,7 @@
  */
 import { paint, printable } from '../tables.js';
 import type { Colour } from '../tables.js';
-import type { LogFields } from './log-filter.js';
+import type { LogFields } from '../../observability/log-filter.js';
 
 const COLOURS: Readonly<Record<string, Colour>> = {
   delivered: 'green', deferred: 'yellow', held: 'yellow', suspended: 'yellow', bounced: 'red', expired: 'red',

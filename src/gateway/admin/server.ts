@@ -19,6 +19,8 @@ import type { LimitsAnswer } from '../../admin-api/limits.js';
 import { gatewayRoutes as routes, groupRoutes, probeRoutes } from '../../admin-api/routes.js';
 import { addExplain } from './explain-api.js';
 import { addLimits } from './limits-api.js';
+import { addLogged } from './logged-api.js';
+import type { LogSearch } from '../look/node/log-search.js';
 import { messageOf } from './message-id.js';
 import type { QueueOrderControl } from './order-api.js';
 import { addQueueOrders } from './order-api.js';
@@ -48,6 +50,8 @@ export interface AdminPorts {
   readonly exports?: ExportSource;
   /** For `queue ages` and `queue find`. */
   readonly walks?: Walks;
+  /** For `find`, beside those. */
+  readonly logSearch?: LogSearch;
   /** For `rescue --give-up`. */
   readonly rescue?: RescueControl;
   /** For `store drain` and `resync`. */
@@ -94,7 +98,9 @@ function addProbes(app: FastifyInstance, ports: AdminPorts): void {
     reply.type(registry.contentType).send(await registry.metrics()));
 }
 
-function addLooks(api: FastifyInstance, { view, log, members, exports, walks }: AdminPorts): void {
+function addLooks(
+  api: FastifyInstance, { view, log, members, exports, walks, logSearch }: AdminPorts,
+): void {
   serve(api, routes.status, () => view.status());
   serve(api, routes.mirrors, ({ query: { troubled, cursor, limit } }) =>
     (troubled === undefined ? view.mirrors(cursor, limit)
@@ -113,6 +119,7 @@ function addLooks(api: FastifyInstance, { view, log, members, exports, walks }: 
   });
   if (exports !== undefined) addExport(api, exports, log);
   if (walks !== undefined) addWalks(api, walks);
+  if (logSearch !== undefined) addLogged(api, logSearch);
 }
 
 function addControls(api: FastifyInstance, ports: AdminPorts): void {

@@ -48,6 +48,7 @@ import { CountedHandlers } from './counted-handlers.js';
 import { CoreView } from '../admin/core-view.js';
 import { bindingLimits } from '../look/binding-limits.js';
 import type { TracePorts } from '../admin/trace-api.js';
+import { LogSearch } from '../look/node/log-search.js';
 import { SessionWatch } from '../look/session-watch.js';
 import { walksOf } from '../look/walks.js';
 import type {
@@ -388,6 +389,7 @@ class Gateway implements RunningGateway {
       }),
       traces: this.#traces,
       walks: walksOf(this.#options.id, core, this.#clock, (queue, row) => this.#view.row(queue, row)),
+      logSearch: new LogSearch(() => this.#options.log),
       exports: new ExportView({
         crc32, entries: core.entries, bodies: core.bodies, queuesOf: (name) => core.registry.byName(name),
         placesOf: (messageId) => core.registry.placesOf(messageId),

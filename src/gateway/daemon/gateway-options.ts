@@ -53,7 +53,7 @@ export interface WhoMaySend {
 /** As the file says it. */
 type SaidInFile =
   | 'id' | 'host' | 'rescue' | 'stateDir' | 'insecure' | 'mirror' | 'reports' | 'delivery' | 'admin' | 'dns'
-  | 'dkim' | 'tlsReports';
+  | 'dkim' | 'tlsReports' | 'log';
 
 /** Short names, for people and other gateways to compare (config/changes.ts). */
 export interface ConfigurationName {

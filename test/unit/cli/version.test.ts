@@ -40,7 +40,7 @@ test('an option that is misspelt is answered with the one that was meant, of tha
 test('a verb that is missing its group, or is misspelt, is answered with the whole of it; what is far from all, with none', async () => {
   for (const [args, meant] of [
     ['hold', 'queue hold'], ['suspend', 'queue suspend'], ['drain', 'store drain or host drain'], ['list', 'queue list or rules list'],
-    ['show', 'queue show or config show'], ['find', 'queue find or table find'], ['holds', 'queue hold'], ['sned', 'send'], ['statsu', 'status'], ['queue hodl', 'hold'],
+    ['show', 'queue show or config show'], ['finds', 'find'], ['holds', 'queue hold'], ['sned', 'send'], ['statsu', 'status'], ['queue hodl', 'hold'],
     ['mailq', ''], ['telegraph', ''], ['queue foo', ''],
   ] as const) {
     const lines: string[] = [];

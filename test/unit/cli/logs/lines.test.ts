@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { LineSplitter } from '../../../../src/cli/logs/line-splitter.js';
 import { lineText } from '../../../../src/cli/logs/line-text.js';
-import { LogFilter } from '../../../../src/cli/logs/log-filter.js';
-import type { LogQuestion } from '../../../../src/cli/logs/log-filter.js';
+import { LogFilter } from '../../../../src/observability/log-filter.js';
+import type { LogQuestion } from '../../../../src/observability/log-filter.js';
 
 const ID = '000H3ZK9Q4D';
 const REPORT = '000H3ZK9Q4E';

@@ -4,7 +4,7 @@
  * acceptance alone, so that its queue id is learnt there; that of a report about it, where the report was
  * stored.
  */
-import { Wildcards } from '../../base/wildcards.js';
+import { Wildcards } from '../base/wildcards.js';
 
 export interface LogQuestion {
   readonly ids: readonly string[];

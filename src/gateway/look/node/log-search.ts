@@ -1,0 +1,92 @@
+/**
+ * Searches of the log of this gateway (admin-api/logged.ts), each in a thread of its own that ends with it: a
+ * log may have gigabytes, and a disk may hang. Bounded in number, time and bytes; who does not wait any more
+ * ends his.
+ */
+import { Worker } from 'node:worker_threads';
+import type { LoggedAnswer, LoggedQuestion } from '../../../admin-api/logged.js';
+import { errorText } from '../../../base/error-text.js';
+
+/** At the same time: each takes a core, where mail leaves it one. */
+const SEARCHES_MAX = 2;
+/** An admin connection lives for 30 s without a byte (platform/node/admin-server.ts). */
+const SEARCH_MS = 15_000;
+/** Beyond that, for a disk that hangs. */
+const LATE_MS = 5_000;
+const BYTES_MAX = 32 * 1024 ** 3;
+/** A piece of the log as bytes, as text and as lines, and what was found. */
+const HEAP_MIB = 128;
+const ENTRY = new URL('./log-thread-entry.js', import.meta.url);
+
+export interface LogTask {
+  readonly file: string;
+  readonly question: LoggedQuestion;
+  readonly searchMs: number;
+  readonly bytesMax: number;
+}
+
+/** Where the log goes, as the configuration has it. */
+export interface LogPlace {
+  /** Undefined: stdout. */
+  readonly file?: string | undefined;
+  /** The mail log is on. */
+  readonly mail: boolean;
+}
+
+export class LogSearch {
+  readonly #placeOf: () => LogPlace;
+  #underWay = 0;
+
+  constructor(placeOf: () => LogPlace) {
+    this.#placeOf = placeOf;
+  }
+
+  get isFull(): boolean {
+    return this.#underWay >= SEARCHES_MAX;
+  }
+
+  /** Never rejects. */
+  async search(question: LoggedQuestion, left: AbortSignal): Promise<LoggedAnswer> {
+    const { file, mail } = this.#placeOf();
+    if (!mail) return unread(question, 'log.mail is off: mail leaves no lines');
+    if (file === undefined) return unread(question, 'it goes to stdout (there is no log.file)');
+    this.#underWay += 1;
+    try {
+      return await searchIn({ file, question, searchMs: SEARCH_MS, bytesMax: BYTES_MAX }, left);
+    } finally {
+      this.#underWay -= 1;
+    }
+  }
+}
+
+function searchIn(task: LogTask, left: AbortSignal): Promise<LoggedAnswer> {
+  return new Promise((resolve) => {
+    const worker = new Worker(ENTRY, {
+      workerData: task, resourceLimits: { maxOldGenerationSizeMb: HEAP_MIB },
+      // The gateway's own stdout is its log.
+      stdout: true, stderr: true,
+    });
+    worker.stdout.resume();
+    worker.stderr.resume();
+    const end = (answer: LoggedAnswer | string): void => {
+      clearTimeout(timer);
+      left.removeEventListener('abort', onLeft);
+      void worker.terminate();
+      resolve(typeof answer === 'string' ? unread(task.question, answer) : answer);
+    };
+    const onLeft = (): void => { end('nobody waits for it'); };
+    const timer = setTimeout(() => { end('its disk does not answer'); }, task.searchMs + LATE_MS);
+    left.addEventListener('abort', onLeft);
+    worker.on('message', end);
+    worker.on('error', (error) => { end(errorText(error)); });
+    worker.on('exit', () => { end('the thread that reads it has ended'); });
+    worker.unref();
+  });
+}
+
+function unread({ since_ms: sinceMs }: LoggedQuestion, why: string): LoggedAnswer {
+  return {
+    messages: [], more: false, why, read_from_ms: sinceMs, read_to_ms: sinceMs, begins_ms: null,
+    unread_files: 0,
+  };
+}
