@@ -28,7 +28,7 @@ async function unserved(url: string, table: Readonly<Record<string, Route>>): Pr
 }
 
 async function gatewayWithAll(t: TestContext): Promise<string> {
-  const ports = { rescue: {}, stores: {}, orders: {}, rules: {}, rebalance: {}, retire: {}, reloads: {}, walks: {}, exports: {}, traces: {}, limitsOf: () => ({}), explain: () => ({}), view: {} };
+  const ports = { rescue: {}, stores: {}, orders: {}, rules: {}, rebalance: {}, retire: {}, reloads: {}, walks: {}, exports: {}, traces: {}, logSearch: {}, limitsOf: () => ({}), explain: () => ({}), view: {} };
   const admin = await startAdmin({ listen: OWN, tokensFile: tokensFile() }, { ...ports, registry: new Registry(), log: new KeptLog() } as unknown as AdminPorts);
   t.after(() => admin.close());
   return `http://127.0.0.1:${String(admin.port)}`;
