@@ -76,7 +76,7 @@ describe('a store that is asked to read its file again', { timeout: 240_000 }, (
     const { code, changed, hash } = await asked(OPERATOR);
     assert.deepEqual([code, changed, hash], [200, ['store.log.level'], (await configuration()).hash]);
     assert.notEqual(hash, before.hash);
-    assert.match(store.log(), /"level":"info".*"event":"reload".*"reason":"a test","who":"ann"/);
+    await until('the log says who asked, and why', () => /"level":"info".*"event":"reload".*"reason":"a test","who":"ann"/.test(store.log()));
 
     const good = readFileSync(file, 'utf8');
     edit(file, (section) => { Object.assign(section, { lease: '1 hour', log: { level: 'info' } }); });
