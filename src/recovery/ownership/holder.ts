@@ -292,7 +292,9 @@ export class PartitionHolder {
   /** Copies that left, were not emptied, and may have mail that is nowhere else. */
   #spared(record: PartitionRecord | undefined): readonly RecordedMember[] {
     if (this.#set !== undefined) return this.#set.spared;
+    // One that counts again is still named as left until the next change of members.
     return (record?.left ?? NO_MEMBERS).filter((copy) => !this.#isGone(copy)
+      && !isMemberOf(record?.members ?? NO_MEMBERS, copy.storeId, copy.bootId)
       && (!this.#isUp(copy) || this.#answers.get(copy.storeId)?.hasCopy !== false));
   }
 
@@ -1797,6 +1799,8 @@ export class PartitionHolder {
 
   #noteNewest(record: PartitionRecord): void {
     this.#newest = record;
+    // Those of copies that stand for themselves alone are above the record that has them.
+    for (const { epoch } of record.gaveUp) this.#noteEpoch(epoch);
     this.#apart = [];
   }
 

@@ -974,6 +974,29 @@ describe('a PARTIAL holder', () => {
     assert.deepEqual(stage.guards.at(-1), OTHER);
   });
 
+  test('counts once, though the record that counts on it names it as left, too', () => {
+    const stage = new Stage();
+    stage.up.delete('a');
+    stage.answerRead('r1', { ...recordOf(4, OLDER, 'a'), left: members('a') });
+    for (const storeId of stage.up.keys()) stage.asked(storeId, false);
+    stage.tick(31);
+    stage.answerRead('r1', { ...recordOf(4, OLDER, 'a'), left: members('a') });
+    for (const storeId of stage.up.keys()) stage.asked(storeId, false);
+    assert.equal(stage.holder.giveUp(['a'], stage.nowMs), true);
+    stage.tick();
+    for (const { storeId, term } of stage.founds) stage.holder.onFounded(storeId, 'b1', term);
+    stage.tick();
+    assert.deepEqual(stage.changes.at(-1)?.record.gaveUp, [{ storeId: 'a', bootId: 'b1', epoch: 4 }]);
+  });
+
+  test('has an epoch which no record has, nor one that is made later', () => {
+    const stage = new Stage();
+    stage.answerRead('r1', { ...recordOf(4, OLDER, 'a'), gaveUp: [{ storeId: 'd', bootId: 'b1', epoch: 9 }] });
+    for (const storeId of stage.up.keys()) stage.asked(storeId, storeId === 'a');
+    stage.tick();
+    assert.equal(stage.changes.at(-1)?.record.epoch, 10);
+  });
+
   test('takes in what the record names as left, when every member is gone: who left may have a copy', () => {
     const stage = new Stage();
     stage.up.set('a', 'b2');
