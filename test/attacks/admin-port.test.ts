@@ -43,7 +43,7 @@ async function played(t: TestContext, options: Omit<AdminOptions, 'listen'> = {}
     whenSettled: (_store: string, then: () => void) => { then(); },
   };
   const exports = { exportPage: () => ({ rows: new Uint8Array(0), payload: new Uint8Array(0), nextCursor: undefined }) };
-  const others = { rescue: {}, orders: {}, rules: {}, rebalance: {}, retire: {}, reloads: {}, walks: {} };
+  const others = { rescue: {}, orders: {}, rules: {}, rebalance: {}, retire: {}, reloads: {}, walks: {}, logSearch: {} };
   const ports = { ...others, view: { status: () => STATUS }, registry: new Registry(), stores, exports, log };
   const admin = await startAdmin({ ...options, listen: OWN }, ports as unknown as AdminPorts);
   t.after(() => admin.close());
