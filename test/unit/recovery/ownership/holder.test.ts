@@ -1247,6 +1247,28 @@ describe('a holder whose owner is back', () => {
     assert.equal(stage.state, HolderState.HANDING_BACK);
   });
 
+  test('ends no partition when a copy that was gone is back while it stops', () => {
+    for (const isBack of [false, true]) {
+      const stage = new Stage();
+      stage.hold();
+      stage.holder.onRules(stage.rulesTicket, stage.nowMs);
+      const { set, record } = stage.holder;
+      assert.ok(set !== undefined && record !== undefined);
+      const gone = { ...record, epoch: record.epoch + 1, gaveUp: [{ storeId: 'd', bootId: 'b1', epoch: record.epoch, isGone: true as const }] };
+      stage.holder.onNews(stage.nowMs);
+      stage.answerRead('r2', gone, true);
+      for (const row of set.rows) set.onAcked(row, AT.number, stage.nowMs);
+      stage.holder.end(stage.nowMs);
+      assert.equal(stage.state, HolderState.HANDING_BACK);
+      stage.holder.onQuiet(stage.nowMs);
+      if (isBack) stage.up.set('d', 'b1');
+      const before = stage.changes.length;
+      for (let i = 0; i < 3; i++) stage.heard();
+      const ended = stage.changes.slice(before).filter((change) => change.record.holder.incarnation === 0).length;
+      assert.deepEqual([ended > 0, stage.state], isBack ? [false, HolderState.HOLDER] : [true, HolderState.HANDING_BACK]);
+    }
+  });
+
   test('does not send it once a member has died, though all were heard', () => {
     const stage = new Stage();
     stage.hold();
