@@ -997,6 +997,39 @@ describe('a PARTIAL holder', () => {
     assert.equal(stage.changes.at(-1)?.record.epoch, 10);
   });
 
+  test('that counted with one that was read is taken in all the same when that one is given up before it was held', () => {
+    const stage = new Stage();
+    stage.up.clear();
+    stage.up.set('c', 'b1');
+    const gaveUp = ['c', 'd'].map((storeId) => ({ storeId, bootId: 'b1', epoch: 2 }));
+    const record = { ...recordOf(4, OTHER, 'a', 'b'), gaveUp };
+    stage.answerRead('r1', record);
+    stage.asked('c', true, 0, undefined, 2);
+    assert.equal(stage.holder.giveUp(['a', 'b'], stage.nowMs), true);
+    for (let i = 0; i < 60 && stage.state === HolderState.FOUNDING; i++) {
+      stage.tick();
+      const ticket = stage.reads.at(-1);
+      if (ticket !== undefined) stage.holder.onRecord(ticket, { revision: 'r1', record, hasSession: false }, stage.nowMs);
+    }
+    assert.deepEqual([stage.state, stage.changes.at(-1)?.record.members], [HolderState.CLAIMING, members('c')], 'no store is free: one of them is read');
+    stage.apply('r2');
+    assert.deepEqual([stage.state, stage.losses], [HolderState.FENCING, 1]);
+    stage.up.clear();
+    stage.holder.onLinkDown('c', stage.nowMs);
+    for (const storeId of ['a', 'b']) stage.up.set(storeId, 'b2');
+    assert.equal(stage.holder.giveUp(['c'], stage.nowMs), true);
+    stage.tick();
+    for (const { storeId, term } of stage.founds) stage.holder.onFounded(storeId, 'b2', term);
+    const before = stage.changes.length;
+    for (let i = 0; i < 20 && stage.changes.length === before; i++) stage.tick();
+    stage.apply('r3');
+    stage.tick(25);
+    assert.equal(stage.state, HolderState.HOLDER);
+    stage.up.set('d', 'b1');
+    stage.tick();
+    assert.deepEqual(stage.adopts, ['d']);
+  });
+
   test('takes in what the record names as left, when every member is gone: who left may have a copy', () => {
     const stage = new Stage();
     stage.up.set('a', 'b2');
