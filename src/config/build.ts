@@ -256,12 +256,13 @@ function smtpConfig(smtp: SmtpKeys, hostName: string, problems: Problems): SmtpC
 function routeConfig(
   route: GatewayKeys['routes'][number], { delivery, sources }: GatewayKeys,
 ): GatewayConfig['routes'][number] {
-  const { domain, domains, queues, lanes, lengthMax, when } = route;
+  const { domain, domains, queues, lanes, lanesBy, lengthMax, when } = route;
   const ordering = route.ordering ?? delivery.ordering;
   const isStrict = ordering === 'strict';
   const nextHop = nextHopOf(route, sources);
   return {
     lanes,
+    lanesBy,
     lengthMax,
     nextHop,
     domains: domains ?? (domain === undefined ? [] : [domain]),

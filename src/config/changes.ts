@@ -53,7 +53,7 @@ const STORE_FOLLOWS: readonly string[] = ['secret', 'secret_file', 'gateways', '
 const GATEWAY_SECRETS: readonly string[] = ['gateway.secret', 'gateway.secret_file'];
 
 /** Of a route that stays: what mail in its queues was put there by. */
-const ROUTE_KEYS_KEPT = ['order', 'queues', 'lanes', 'verp'] as const;
+const ROUTE_KEYS_KEPT = ['order', 'queues', 'lanes', 'lanes_by', 'verp'] as const;
 
 type Route = GatewayValue['routes'][number];
 

@@ -548,6 +548,9 @@ function checkRoutes(gateway: GatewayValue, problems: Problems): void {
         `expected 1 or nothing with via: mx (a queue for each domain), found ${String(route.lanes)}`,
       );
     }
+    if (route.lanes === 1 && route.lanes_by === 'sender') {
+      problems.add([...at, 'lanes_by'], 'expected lanes above 1 beside it, found sender alone');
+    }
     checkName(route, at, problems);
     checkHops(route, at, problems);
     checkOwnListeners(gateway, route, at, problems);

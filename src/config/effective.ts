@@ -49,7 +49,8 @@ function withComputed(value: FileValue, config: Config, memoryBytes: number): ob
           tls: tlsLevel(route.tls, route.via[0]?.isTlsFirst === true),
           hosts: route.hosts?.map((own) => ({ ...own, tls: termsOfHop(route, own.host).level })),
           // By MX each domain has a queue, whatever the file leaves out.
-          ...(built?.nextHop.isByMx === true ? { queues: 'domain', lanes: undefined } : {}),
+          ...(built?.nextHop.isByMx === true
+            ? { queues: 'domain', lanes: undefined, lanes_by: undefined } : {}),
         };
       }),
     }) }),

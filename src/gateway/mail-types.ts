@@ -121,7 +121,9 @@ export interface Router {
   /** There is a route, and no name of a queue of it is so long. */
   isTooLong(domain: string, address: string, origin: MailOrigin): boolean;
   /** As route(), of the route of this name, whatever mail it is for. */
-  routeNamed(name: string, domain: string, queueClass: QueueClass): Route | undefined;
+  routeNamed(
+    name: string, domain: string, queueClass: QueueClass, reversePath: string,
+  ): Route | undefined;
   /** The route of a queue that came back from the stores under this name. */
   routeOfQueue(queueName: string, queueClass: QueueClass): Route | undefined;
   /** The queue beside it for mail of which its sender asks that. */

@@ -151,7 +151,11 @@ describe('an operator', { timeout: sized(840_000, 5_400_000) }, () => {
     await sinkBack();
     const flushes = cluster.gateways.map(({ gateway }) => ({ gateway, bytes: gateway.logBytes }));
     const flushed = await story.type(['queue', 'flush', '--domain', '*shop.example', '--reason', 'their server is back'], (line) => !line.startsWith('  0'));
-    assert.deepEqual([flushed.code, flushed.out.includes(`${printed(REFUSED)} of ${printed(REFUSED)} are tried`)], [0, true], flushed.out + flushed.error);
+    // Many take a while to be counted, and a connection of then may have found the sink back.
+    const [, tried = '', before = '0'] = /([\d,]+) of [\d,]+ are tried(?:, ([\d,]+) were delivered)?/.exec(flushed.out) ?? [];
+    const [triedCount, beforeCount] = [tried, before].map((count) => Number(count.replaceAll(',', '')));
+    assert.deepEqual([flushed.code, (triedCount ?? 0) + (beforeCount ?? 0)], [0, REFUSED], flushed.out + flushed.error);
+    assert.ok((beforeCount ?? 0) <= REFUSED / 100, flushed.out);
     await allDelivered(REFUSED);
     for (const { gateway, bytes } of flushes) {
       const lines = linesOf(gateway.logSince(bytes));
@@ -173,7 +177,7 @@ describe('an operator', { timeout: sized(840_000, 5_400_000) }, () => {
     await cluster.sink.kill();
     const deferring = await startSink({ host: HOST, port: cluster.sinkPort, deferRate: 1 });
     await send(DEFERRED, 'shop.example');
-    await until('all is deferred', async () => (await Promise.all(cluster.gateways.map((each) => each.status()))).every(({ hurting }) => hurting.queues[0]?.deferred === DEFERRED / 2), 20_000);
+    await until('all is deferred', async () => (await Promise.all(cluster.gateways.map((each) => each.status()))).every(({ hurting }) => hurting.queues[0]?.deferred === DEFERRED / 2), sized(20_000, 120_000));
     story.tell('The next hop answers, and puts everything off:');
     const seen = await story.type(['status'], (line) => /^WARNING|DEFERRED/.test(line));
     assert.match(seen.out, /^WARNING gateway-\d: queue shop\.example: its next hop puts mail off, ([\d,]+) of \1 messages deferred; last: 451 /);
@@ -198,7 +202,7 @@ describe('an operator', { timeout: sized(840_000, 5_400_000) }, () => {
     await cluster.sink.kill();
     await send(OF_OTHERS, 'news.example');
     for (const { smtpPort } of cluster.gateways) await flood(smtpPort, FLOODED / 2);
-    await until('all waits', async () => (await queued()) === OF_OTHERS + FLOODED);
+    await until('all waits', async () => (await queued()) === OF_OTHERS + FLOODED, 60_000);
     // The document has the size of CI.
     story.call(String(FLOODED), '1100');
     story.tell('Queues grow. Who sends all that?');

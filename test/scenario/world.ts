@@ -124,7 +124,7 @@ export class World {
     this.router = {
       route: (domain, queueClass, address, origin) => table.route(domain, queueClass, address, origin),
       isTooLong: (domain, address, origin) => table.isTooLong(domain, address, origin),
-      routeNamed: (name, domain, queueClass) => table.routeNamed(name, domain, queueClass),
+      routeNamed: (name, domain, queueClass, reversePath) => table.routeNamed(name, domain, queueClass, reversePath),
       routeOfQueue: (name, queueClass) => (this.unrouted.has(name) ? undefined : table.routeOfQueue(name, queueClass)),
       withTls: (route, need) => table.withTls(route, need),
       mailRoutes: () => table.mailRoutes(),

@@ -329,8 +329,10 @@ const route = z.strictObject({
   name: v.queueName().optional(),
   /** One queue for the route, or one for each destination domain that it leads to. */
   queues: v.oneOf(['route', 'domain']).prefault('route'),
-  /** So many queues of one route, by the recipient's domain, each with an order and a home of its own. */
+  /** So many queues of one route, each with an order and a home of its own. */
   lanes: v.count(1, 1024).prefault(1),
+  /** By the recipient's domain, or by the sender: a hot domain has several queues then. */
+  lanes_by: named('lanesBy', v.oneOf(['domain', 'sender']).prefault('domain')),
   order: named('ordering', v.oneOf(['fifo', 'strict']).optional()),
   concurrency: v.count(1, 1000).optional(),
   length_limit: named('lengthMax', v.count(1, 100_000_000).prefault(1_000_000)),

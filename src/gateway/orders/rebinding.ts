@@ -122,7 +122,7 @@ export class Rebinding {
   /** Why nothing can be led by the route of this name; '' when it can. */
   whyNoRoute(name: string): string {
     // Of a route with a queue for each domain, one like all of them.
-    const route = this.#ports.router.routeNamed(name, 'example', 'mail');
+    const route = this.#ports.router.routeNamed(name, 'example', 'mail', '');
     if (route === undefined) return `this gateway has no route named '${name}'`;
     return route.ordering === 'strict'
       ? `route '${name}' is strict: its mail stands in one partition, and no other can be led into it` : '';
@@ -195,12 +195,14 @@ export class Rebinding {
     return '';
   }
 
-  #groupsOf(queue: MailQueue, { recipients }: Envelope, note: Note, name: string): readonly LedRecipients[] {
+  #groupsOf(
+    queue: MailQueue, { recipients, reversePath }: Envelope, note: Note, name: string,
+  ): readonly LedRecipients[] {
     const { queueClass, nextHop: { tlsNeed } } = queue.route;
     const groups = new Map<string, LedRecipients>();
     recipients.forEach(({ address }, index) => {
       if (note.states[index] !== TO_TRY) return;
-      const found = this.#routeOf(address, queueClass, name);
+      const found = this.#routeOf(address, queueClass, name, reversePath);
       if (found === undefined) return;
       const route = tlsNeed === undefined ? found : this.#ports.router.withTls(found, tlsNeed);
       const group = groups.get(route.label);
@@ -210,10 +212,10 @@ export class Rebinding {
     return [...groups.values()];
   }
 
-  #routeOf(address: string, queueClass: QueueClass, name: string): Route | undefined {
+  #routeOf(address: string, queueClass: QueueClass, name: string, reversePath: string): Route | undefined {
     const { router, toAscii } = this.#ports;
     const domain = address.slice(address.lastIndexOf('@') + 1);
-    return router.routeNamed(name, normalizeDomain(domain, toAscii), queueClass);
+    return router.routeNamed(name, normalizeDomain(domain, toAscii), queueClass, reversePath);
   }
 
   #move(plan: RebindPlan, target: MailQueue): void {

@@ -5,7 +5,8 @@
  * of the mail, else the one without any.
  *
  *   queues of a route   one, named as the route                       default
- *                       lanes: N   N, by a hash of the domain         default#3
+ *                       lanes: N   N, by a hash of the domain, or of  default#3
+ *                                  the sender (lanes_by: sender)
  *                       queues: domain   one a destination domain     default/example.com
  *   beside each         one for mail that must have TLS all the way   default/example.com!tls
  *                       one for mail of which TLS is not asked        default/example.com!any   (RFC 8689)
@@ -47,8 +48,10 @@ export interface RouteOptions {
   readonly name: string;
   /** A queue for each destination domain. */
   readonly perDomain?: boolean;
-  /** Queues by hash of the destination domain; 1: one. */
+  /** Queues by a hash; 1: one. */
   readonly lanes?: number;
+  /** What is hashed: the destination domain, or the reverse-path, so that a hot domain has several, too. */
+  readonly lanesBy?: 'domain' | 'sender';
   readonly nextHop: NextHop;
   readonly ordering: Ordering;
   readonly concurrency: number;
@@ -216,13 +219,13 @@ class RoutingTable implements RenewableRouter {
 
   route(domain: string, queueClass: QueueClass, address: string, origin: MailOrigin): Route | undefined {
     const found = this.#matching(domain, address, origin);
-    return found && this.#laneOf(found, domain, queueClass);
+    return found && this.#laneOf(found, domain, queueClass, origin.reversePath);
   }
 
   isTooLong(domain: string, address: string, origin: MailOrigin): boolean {
     if (domain.length <= DOMAIN_CHARACTERS_SURE) return false;
     const found = this.#matching(domain, address, origin);
-    return found !== undefined && this.#laneOf(found, domain, 'mail') === undefined;
+    return found !== undefined && this.#laneOf(found, domain, 'mail', origin.reversePath) === undefined;
   }
 
   #matching(domain: string, address: string, origin: MailOrigin): Known | undefined {
@@ -238,9 +241,11 @@ class RoutingTable implements RenewableRouter {
     return this.#madeBy.get(route)?.options.name ?? '';
   }
 
-  routeNamed(name: string, domain: string, queueClass: QueueClass): Route | undefined {
+  routeNamed(
+    name: string, domain: string, queueClass: QueueClass, reversePath: string,
+  ): Route | undefined {
     const known = this.#byName.get(name);
-    return known && this.#laneOf(known, domain, queueClass);
+    return known && this.#laneOf(known, domain, queueClass, reversePath);
   }
 
   #at(domain: string, address: string, origin: MailOrigin): Known | undefined {
@@ -298,22 +303,28 @@ class RoutingTable implements RenewableRouter {
   }
 
   #wayBy(known: Known, pattern: string, isOne: boolean): Way | undefined {
-    const { name, perDomain: isOwn = false, lanes = 1 } = known.options;
+    const { name, perDomain: isOwn = false, lanes = 1, lanesBy } = known.options;
     const mark = isOwn ? DOMAIN_MARK : LANE_MARK;
-    const queueName = isOne ? this.#laneOf(known, pattern, 'mail')?.queueName
-      : !isOwn && lanes === 1 ? name : `${name}${mark}*`;
+    const isSingle = !isOwn && lanes === 1;
+    const isOneLane = isOne && (isOwn || isSingle || lanesBy !== 'sender');
+    const queueName = isOneLane ? this.#laneOf(known, pattern, 'mail', '')?.queueName
+      : isSingle ? name : `${name}${mark}*`;
     return queueName === undefined ? undefined : { routeName: name, queueName, isOwn };
   }
 
-  #laneOf(known: Known, domain: string, queueClass: QueueClass): Route | undefined {
-    const { name, perDomain = false, lanes = 1 } = known.options;
+  #laneOf(
+    known: Known, domain: string, queueClass: QueueClass, reversePath: string,
+  ): Route | undefined {
+    const { name, perDomain = false, lanes = 1, lanesBy } = known.options;
     if (!perDomain && lanes === 1) return this.#single(known, queueClass);
     if (perDomain) {
       const queueName = `${name}${DOMAIN_MARK}${domain}`;
       const isTooLong = queueName.length + NEED_CHARACTERS > QUEUE_NAME_CHARACTERS_MAX;
       return isTooLong ? undefined : this.#make(known, queueName, queueClass);
     }
-    return this.#make(known, `${name}${LANE_MARK}${String((hashOf(domain) % lanes) + 1)}`, queueClass);
+    // Reports have no sender: they are spread by where they go.
+    const hashed = lanesBy === 'sender' && reversePath !== '' ? reversePath.toLowerCase() : domain;
+    return this.#make(known, `${name}${LANE_MARK}${String((hashOf(hashed) % lanes) + 1)}`, queueClass);
   }
 
   #single(known: Known, queueClass: QueueClass): Route {
@@ -391,6 +402,7 @@ function byLength(one: string, other: string): number {
 function hasSameQueues(one: RouteOptions, other: RouteOptions | undefined): boolean {
   return one.ordering === other?.ordering && (one.verp === undefined) === (other.verp === undefined)
     && (one.perDomain ?? false) === (other.perDomain ?? false) && (one.lanes ?? 1) === (other.lanes ?? 1)
+    && (one.lanesBy ?? 'domain') === (other.lanesBy ?? 'domain')
     && (one.nextHop.isByMx ?? false) === (other.nextHop.isByMx ?? false);
 }
 

@@ -102,10 +102,10 @@ describe('changes between two readings of a file', () => {
 `;
     assert.deepEqual(changes(keysOf(''), keysOf('', other)), { changed: ['gateway.routes'], restart: [] });
     const kept = `
-    - {domain: a.example, via: 'smtp://127.0.0.1:26', order: strict, lanes: 4}
+    - {domain: a.example, via: 'smtp://127.0.0.1:26', order: strict, lanes: 4, lanes_by: sender}
     - {domain: '*', via: mx}
 `;
-    assert.deepEqual(changes(keysOf(''), keysOf('', kept)).restart, ['gateway.routes[0].order', 'gateway.routes[0].lanes', 'gateway.routes[1].via']);
+    assert.deepEqual(changes(keysOf(''), keysOf('', kept)).restart, ['gateway.routes[0].order', 'gateway.routes[0].lanes', 'gateway.routes[0].lanes_by', 'gateway.routes[1].via']);
   });
 
   test('of secrets in files count by what the files hold', () => {

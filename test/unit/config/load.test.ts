@@ -155,7 +155,7 @@ describe('a configuration file', () => {
 
   test('may have a strict route, which keeps one message in flight', () => {
     const gateway = gatewayOf(GOOD.replace("via: smtp://127.0.0.1:26", "via: 'lmtp://[::1]:24', order: strict, name: box"));
-    assert.deepEqual(gateway.routes[0], { domains: ['*'], name: 'box', perDomain: false, lanes: 1, nextHop: { protocol: 'lmtp', host: '::1', port: 24, tls: { level: 'may', isFirst: false, terms: { serverName: '::1', mustVerify: false, caFile: undefined } } }, ordering: 'strict', concurrency: 1, lengthMax: 1_000_000 });
+    assert.deepEqual(gateway.routes[0], { domains: ['*'], name: 'box', perDomain: false, lanes: 1, lanesBy: 'domain', nextHop: { protocol: 'lmtp', host: '::1', port: 24, tls: { level: 'may', isFirst: false, terms: { serverName: '::1', mustVerify: false, caFile: undefined } } }, ordering: 'strict', concurrency: 1, lengthMax: 1_000_000 });
   });
 
   test('may have a postmaster wherever a route, or a table of recipients, leads', () => {
@@ -350,6 +350,7 @@ describe('what is wrong is one line with file, line, path, expectation and findi
     ['more replicas asked for than kept', GOOD, `${GOOD}  mirror: {replicas: 1, min_replicas: 2}\n`, /^f\.yaml:17: gateway\.mirror\.min_replicas: expected at most replicas \(1\), found 2$/],
     ['a network with bits behind its length', '  routes:', '  smtp: {relay_networks: [10.1.2.3/8]}\n  routes:', /^f\.yaml:6: gateway\.smtp\.relay_networks\[0\]: expected a network such as 10\.0\.0\.0\/8 \(no bits set behind its length\), .*, found "10\.1\.2\.3\/8"$/],
     ['lanes of a route by MX', 'via: smtp://127.0.0.1:26', 'via: mx, lanes: 4', /^f\.yaml:7: gateway\.routes\[0\]\.lanes: expected 1 or nothing with via: mx \(a queue for each domain\), found 4$/],
+    ['a lane by sender alone', 'via: smtp://127.0.0.1:26', 'via: smtp://127.0.0.1:26, lanes_by: sender', /^f\.yaml:7: gateway\.routes\[0\]\.lanes_by: expected lanes above 1 beside it, found sender alone$/],
     ['a name too long for queues of domains', 'via: smtp://127.0.0.1:26', `via: mx, name: ${'n'.repeat(65)}`, /^f\.yaml:7: gateway\.routes\[0\]\.name: expected at most 64 characters as the name of a route with a queue for each domain, found 65$/],
     ['a domain that is too long a name', 'via: smtp://127.0.0.1:26', `via: smtp://127.0.0.1:26}\n    - {domain: ${'long.'.repeat(40)}example, via: smtp://127.0.0.1:27`, /^f\.yaml:8: gateway\.routes\[1\]\.name: expected at most 200 characters as the name of a route, found 207$/],
     ['mx in a list', 'via: smtp://127.0.0.1:26', "via: [mx, 'smtp://127.0.0.1:26']", /^f\.yaml:7: gateway\.routes\[0\]\.via: expected mx alone, or a list of hosts, found mx in a list$/],

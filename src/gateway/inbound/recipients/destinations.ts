@@ -159,10 +159,10 @@ class Expansion {
     const { router } = this.#ports;
     const route = named === ''
       ? router.route(domain, this.#queueClass, address, this.#origin)
-      : router.routeNamed(named, domain, this.#queueClass);
+      : router.routeNamed(named, domain, this.#queueClass, this.#origin.reversePath);
     if (route === undefined) {
       if (named === '') return noRoute(router, { address, domain }, this.#origin);
-      const isMissing = router.routeNamed(named, '', this.#queueClass) === undefined;
+      const isMissing = router.routeNamed(named, '', this.#queueClass, '') === undefined;
       return isMissing ? replies.ROUTE_MISSING : replies.DOMAIN_TOO_LONG;
     }
     const own = isOwn && (listing?.to.length ?? 0) > 1 ? { isOwnCopy: true } : {};

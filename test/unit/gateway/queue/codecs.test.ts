@@ -177,7 +177,7 @@ describe('router', () => {
       const domain = address.slice(address.indexOf('@') + 1);
       assert.equal(some.route(domain, 'mail', address, { reversePath, listener })?.queueName, name, why);
     }
-    assert.equal(some.routeNamed('bulk', 'y.test', 'mail')?.queueName, 'bulk', 'by its name, whatever holds');
+    assert.equal(some.routeNamed('bulk', 'y.test', 'mail', '')?.queueName, 'bulk', 'by its name, whatever holds');
     const none = createRouter([{ ...base, domains: ['*'], name: 'bulk', when: { senders: ['x@y.test'] } }]);
     assert.equal(none.route('y.test', 'mail', 'a@y.test', OWN_ORIGIN), undefined);
   });
@@ -189,9 +189,28 @@ describe('router', () => {
     assert.ok(route !== undefined);
     assert.deepEqual([long.withTls(route, 'required'), long.withTls(route, 'optional')].map(({ queueName }) => queueName.length), [255, 255]);
     assert.equal(long.route(tooLong, 'mail', '', OWN_ORIGIN), undefined);
-    assert.equal(long.routeNamed('n'.repeat(200), tooLong, 'bounce'), undefined);
+    assert.equal(long.routeNamed('n'.repeat(200), tooLong, 'bounce', ''), undefined);
     const lane = long.route('l.test', 'mail', '', OWN_ORIGIN);
     assert.ok(lane !== undefined && long.withTls(lane, 'required').queueName.length <= 255);
+  });
+
+  test('lanes of a route are by domain, or by sender, so that a hot domain has several', () => {
+    const lanesOf = (lanesBy: 'domain' | 'sender', domain: (i: number) => string, sender: (i: number) => string): number => {
+      const some = createRouter([{ ...base, domains: ['*'], name: 'hot', lanes: 4, lanesBy }]);
+      const names = Array.from({ length: 100 }, (_, i) => some.route(domain(i), 'mail', '', { reversePath: sender(i), listener: '' })?.queueName);
+      assert.ok(names.every((name) => /^hot#[1-4]$/.test(name ?? '')));
+      return new Set(names).size;
+    };
+    const [many, one] = [(i: number): string => `d${String(i)}.example`, (): string => 'one.example'];
+    const [senders, nobody] = [(i: number): string => `s${String(i)}@c.example`, (): string => ''];
+    assert.deepEqual([lanesOf('domain', many, nobody), lanesOf('domain', one, senders)], [4, 1]);
+    assert.deepEqual([lanesOf('sender', one, senders), lanesOf('sender', many, () => 'a@b.example')], [4, 1]);
+    assert.equal(lanesOf('sender', many, nobody), 4, 'reports by where they go');
+    const bySender = createRouter([{ ...base, domains: ['*'], name: 'hot', lanes: 4, lanesBy: 'sender' }]);
+    const from = (reversePath: string): unknown => bySender.route('x.example', 'mail', '', { reversePath, listener: '' });
+    assert.equal(from('Ann@C.example'), from('ann@c.example'), 'whatever the case');
+    assert.equal(bySender.routeNamed('hot', 'y.example', 'mail', 'ann@c.example'), from('ann@c.example'));
+    assert.deepEqual(bySender.waysTo('x.example').map(({ queueName }) => queueName), ['hot#*']);
   });
 
   test('a strict route has one message in flight, whatever is configured', () => {

@@ -109,7 +109,7 @@ describe('other routes are refused', () => {
     assert.equal(again({ concurrency: 9, domains: ['*'], lanes: 1, perDomain: false }), '');
     const verp = { domain: 'v.example', prefix: 'v', secrets: [], validMs: 1, returned: 'discard' } as const;
     const nextHop = { protocol: 'smtp', host: '', port: 25, isByMx: true } as const;
-    for (const more of [{ ordering: 'strict' }, { perDomain: true }, { lanes: 2 }, { verp }, { nextHop }] as const) {
+    for (const more of [{ ordering: 'strict' }, { perDomain: true }, { lanes: 2 }, { lanesBy: 'sender' }, { verp }, { nextHop }] as const) {
       assert.match(again(more), /^route a was in force since the start, with another order, queues, lanes or verp, .*: that needs a restart, or another name$/);
     }
     assert.equal(router.whyNot([routeTo('c', 'new', { ordering: 'strict' })], false), '');
