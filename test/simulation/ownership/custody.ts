@@ -212,7 +212,9 @@ export class Custody {
       || isMemberOf(after.gaveUp, member.storeId, member.bootId);
     const joined = after.members.filter(({ storeId, bootId }) => !isMemberOf(before.members, storeId, bootId));
     const isFounding = joined.some((member) => copyOf(member)?.foundedBy !== undefined);
-    const isInMemory = this.#world.partsOf(partition).some((part) => part.isCopy && isSameTerm(part.holder.term, before.term));
+    // Whoever takes over reads the copy: what the memory that he deposes knew better is of no account any more.
+    const isInMemory = isSameTerm(before.term, after.term)
+      && this.#world.partsOf(partition).some((part) => part.isCopy && isSameTerm(part.holder.term, before.term));
     if (joined.length === 0 || isFounding || isInMemory || before.members.length === 0
       || !before.members.every(isOut)) return;
     this.#world.count('left copy read');

@@ -48,6 +48,7 @@ const FOUND_SINCE: readonly (readonly [string, number])[] = [
   ['a boot that passed for gone, and is back with its file, holds no commit up', 470000043],
   ['a boot that is back is not put out for gone, being the last', 481000097],
   ['of a boot that is back it is known which fences were processed there', 470011087],
+  ['what an order reads back repeats what was ended since, whatever a memory knows that the order deposes', 493000700],
 ];
 const MUTANTS_A_RUN = 3;
 /** The first of them: those that take few seeds. */
