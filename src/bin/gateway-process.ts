@@ -34,7 +34,9 @@ import { endProcess } from './end-process.js';
 import { FENCED_EXIT_CODE, tellTerminal } from './last-words.js';
 import { Reloads } from './reloads.js';
 import type { ReloadTarget } from './reloads.js';
-import { isReloadMessage, isReportMessage, isTicketMessage, rotateTickets } from './worker-messages.js';
+import {
+  NUMBER_VARIABLE, isReloadMessage, isReportMessage, isTicketMessage, rotateTickets,
+} from './worker-messages.js';
 import type { ReloadMessage, ReportMessage } from './worker-messages.js';
 import type { HangUps } from './signals.js';
 import { WorkerReloads } from './worker-reloads.js';
@@ -189,7 +191,9 @@ class GatewayLife implements ReloadTarget<GatewayConfig> {
       metrics: newMetrics(this.#certificates.ends),
       random: Math.random,
       logLosses: this.#ports.destination,
-      tellWorkers: cluster.isWorker ? (report) => { tellUpper({ report }); } : undefined,
+      workers: cluster.isWorker ? {
+        isFirst: process.env[NUMBER_VARIABLE] === '1', tell: (report) => { tellUpper({ report }); },
+      } : undefined,
       reloads: this.#reloads,
       onFenced: (toldNow) => {
         this.#anew += 1;

@@ -30,7 +30,9 @@ import { openRegister } from '../register/running/open-register.js';
 import { gatewayOptions, startGatewayProcess } from './gateway-process.js';
 import { FENCED_EXIT_CODE, tellTerminal } from './last-words.js';
 import { Reloads } from './reloads.js';
-import { isReloadMessage, isReportMessage, isStartedMessage, rotateTickets } from './worker-messages.js';
+import {
+  NUMBER_VARIABLE, isReloadMessage, isReportMessage, isStartedMessage, rotateTickets,
+} from './worker-messages.js';
 import type { ReloadMessage, TicketMessage } from './worker-messages.js';
 import { AllWorkers } from './worker-reloads.js';
 import type { ReloadedWorker } from './worker-reloads.js';
@@ -40,8 +42,6 @@ import type { HangUps } from './signals.js';
 import type { Renewal } from '../gateway/inbound/listener.js';
 import type { NodePorts } from './node-ports.js';
 
-/** Tells a worker its number. */
-const NUMBER_VARIABLE = 'TWINPOST_WORKER';
 /** On top of delivery.stop_timeout. */
 const STOP_EXTRA_MS = 5_000;
 

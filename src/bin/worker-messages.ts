@@ -3,7 +3,8 @@
  * that a worker runs. All are of one build, and nobody else has this channel.
  *
  *   worker ─ report ─► upper process ─► the other workers    what clients did (inbound/limits/rate-limits.ts)
- *                                                            and have open (inbound/limits/client-counts.ts)
+ *                                                            and have open (inbound/limits/client-counts.ts);
+ *                                                            sessions with TLS (outbound/tls-reports)
  *   upper process ─ tickets ─► each worker                   keys of TLS sessions, base64
  *   both ways ─ reload                                       another configuration (worker-reloads.ts)
  */
@@ -36,6 +37,8 @@ export type ReloadMessage =
   | { readonly kind: 'refused'; readonly why: string }
   | { readonly kind: 'reloaded'; readonly number: number; readonly outcome: ReloadOutcome };
 
+/** Tells a worker its number, from 1. */
+export const NUMBER_VARIABLE = 'TWINPOST_WORKER';
 /** What Node wants of them. */
 const TICKET_KEY_BYTES = 48;
 /** A session is resumed for hours, not for days: who gets at the keys gets at what they protected. */

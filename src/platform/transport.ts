@@ -20,6 +20,8 @@ import type { HostAddresses, LookupWait, TlsaData } from './resolver.js';
 export interface Connection {
   /** "host:port" of the peer, for logs. */
   readonly remote: string;
+  /** Our address, while it is open; undefined: not known. */
+  readonly local?: string | undefined;
   /**
    * Names in the certificate that the peer has proved to own; undefined where no certificate was asked for.
    */

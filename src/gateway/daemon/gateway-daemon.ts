@@ -76,8 +76,7 @@ import type { Partition } from '../mirror/set/partition.js';
 import { Dispatcher } from '../outbound/dispatcher.js';
 import { MxLookup } from '../outbound/mx-lookup.js';
 import { RunningSts } from '../outbound/sts/running-sts.js';
-import { TlsReporter } from '../outbound/tls-reports/tls-reporter.js';
-import { TlsTally } from '../outbound/tls-reports/tls-tally.js';
+import { RunningTlsReports } from '../outbound/tls-reports/running-tls-reports.js';
 import { NotFollowed } from './not-followed.js';
 import { explained } from '../explain/explanation.js';
 import type { ExplainOptions } from '../explain/explanation.js';
@@ -196,8 +195,7 @@ class Gateway implements RunningGateway {
   readonly #turns = new HandshakeTurns();
   readonly #https = new HttpsClient({ turns: this.#turns });
   readonly #sts: RunningSts | undefined;
-  readonly #tally: TlsTally | undefined;
-  readonly #tlsReporter: TlsReporter | undefined;
+  readonly #tlsReports: RunningTlsReports | undefined;
   readonly #dispatcher: Dispatcher;
   readonly #inboundRecord: InboundRecord;
   readonly #view: CoreView;
@@ -261,10 +259,8 @@ class Gateway implements RunningGateway {
     this.#lookupWatch = new LookupWatch({ lookups: this.#lookups, log });
     this.#resolvers = watchOf([this.#dns, this.#listDns], options, clock, ports);
     this.#sts = stsOf(options, clock, { dns: this.#dns, https: this.#https }, ports);
-    const isReporting = options.tlsReports !== undefined;
-    this.#tally = isReporting ? new TlsTally((domain) => this.#sts?.kept(domain)?.policy) : undefined;
-    if (this.#sts !== undefined) this.#sts.watch = this.#tally;
-    this.#tlsReporter = this.#makeTlsReporter();
+    this.#tlsReports = this.#makeTlsReports();
+    if (this.#sts !== undefined) this.#sts.watch = this.#tlsReports?.tally;
     this.#dispatcher = this.#makeDispatcher();
     this.#core.setDeliverySink(this.#dispatcher);
     this.#linkSource = {
@@ -303,6 +299,7 @@ class Gateway implements RunningGateway {
     const { learnStores } = this.#options;
     this.#knownStores.start(learnStores === undefined ? undefined : this.#identity.opened.register);
     await this.#sts?.load();
+    await this.#tlsReports?.load();
     this.#dispatcher.start();
     this.#ticker = startTicker(this.#clock, TICK_MS, (nowMs) => { this.#tick(nowMs); });
   }
@@ -323,6 +320,7 @@ class Gateway implements RunningGateway {
       in_flight: this.#dispatcher.count, bound_ms: boundMs,
     });
     await Promise.all([this.#listeners.close(boundMs), this.#dispatcher.stop(boundMs)]);
+    await this.#tlsReports?.close();
     this.#returned?.reading.close();
     this.#dkimKeys?.close();
     this.#dns.close();
@@ -462,7 +460,7 @@ class Gateway implements RunningGateway {
     };
     return new Dispatcher(this.#options.outbound, {
       source: this.#core, transport: toNextHops, resolver: this.#dns, clock: this.#clock, random, log,
-      policies: this.#sts, tlsWatch: this.#tally, tap: this.#traces.servers,
+      policies: this.#sts, tlsWatch: this.#tlsReports?.tally, tap: this.#traces.servers,
       passwords: new PasswordFiles({
         log, onRead: (isStale) => { metrics.reception.followed('passwords', isStale); },
       }),
@@ -474,13 +472,14 @@ class Gateway implements RunningGateway {
     });
   }
 
-  #makeTlsReporter(): TlsReporter | undefined {
-    const { tlsReports, hostName, outbound: { mx } } = this.#options;
-    const { log, metrics } = this.#ports;
-    const tally = this.#tally;
-    if (tlsReports === undefined || tally === undefined) return undefined;
-    return new TlsReporter({ ...tlsReports, hostName }, {
-      tally, router: this.#router, log, clock: this.#clock, resolver: this.#dns,
+  #makeTlsReports(): RunningTlsReports | undefined {
+    const { id, stateDir, tlsReports, hostName, outbound: { mx } } = this.#options;
+    const { log, metrics, workers } = this.#ports;
+    if (tlsReports === undefined) return undefined;
+    return new RunningTlsReports({ id, stateDir, reporter: { ...tlsReports, hostName } }, {
+      workers: workers && { isFirst: workers.isFirst, tell: (tls) => { workers.tell({ tls }); } },
+      policyOf: (domain) => this.#sts?.kept(domain)?.policy,
+      router: this.#router, log, clock: this.#clock, resolver: this.#dns,
       lookup: new MxLookup(mx, this.#dns), https: this.#https, reception: this.#core, signer: this.#signer,
       onSent: (how) => { metrics.sts.reported(how); },
     });
@@ -488,9 +487,9 @@ class Gateway implements RunningGateway {
 
   #makeListeners(): Listeners {
     const clock = this.#clock;
-    const { log, metrics, tellWorkers } = this.#ports;
+    const { log, metrics, workers } = this.#ports;
     return new Listeners(this.#options, {
-      clock, log, metrics, tellWorkers, memory: this.#core, dnsWatch: this.#resolvers,
+      clock, log, metrics, workers, memory: this.#core, dnsWatch: this.#resolvers,
       ofSessions: {
         reception: this.#core, router: this.#router, clock, log, mailLog: this.#record,
         metrics: this.#inboundRecord, rewriting: this.#rewriting, returned: this.#returned,
@@ -693,7 +692,7 @@ class Gateway implements RunningGateway {
     if (this.#core.orders.isWalking) this.#walkOn();
     this.#drained.tick();
     this.#notes.tick(nowMs);
-    this.#tlsReporter?.tick(nowMs);
+    this.#tlsReports?.tick(nowMs);
     this.#resolvers.tick(nowMs);
     this.#lookupWatch.tick(nowMs);
     this.#view.watch(nowMs);
@@ -717,7 +716,8 @@ class Gateway implements RunningGateway {
   }
 
   onReport(report: WorkerReport): void {
-    this.#listeners.onReport(report, this.#clock.nowMs());
+    if ('tls' in report) this.#tlsReports?.onMessage(report.tls);
+    else this.#listeners.onReport(report, this.#clock.nowMs());
   }
 
   /** All that can go wrong does so here. What is not in config/changes.ts is as before. */

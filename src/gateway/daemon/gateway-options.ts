@@ -16,6 +16,7 @@ import type { RegisterChoice } from '../../register/running/open-register.js';
 import type { ListenerOptions, Renewal } from '../inbound/listener.js';
 import type { DispatcherOptions } from '../outbound/dispatcher.js';
 import type { KnownStore } from '../ownership/known-stores.js';
+import type { CountsMessage } from '../outbound/tls-reports/handover.js';
 import type { RetryScheduleOptions } from '../outbound/pure/retry-schedule.js';
 import type { RouteOptions } from '../queue/router.js';
 import type { FeedbackOptions } from '../returned/came-back.js';
@@ -92,10 +93,19 @@ export interface GatewayOptions extends Pick<GatewayKeys, SaidInFile> {
   readonly configuration: ConfigurationName;
 }
 
-/** What the workers of a gateway tell one another once a second: what clients did since, and have open. */
-export interface WorkerReport {
+/** Once a second: what clients did since, and have open. */
+export interface ClientsReport {
   readonly rates: RateReport;
   readonly open: OpenReport;
+}
+
+/** What the workers of a gateway tell one another. */
+export type WorkerReport = ClientsReport | { readonly tls: CountsMessage };
+
+export interface WorkerPorts {
+  readonly isFirst: boolean;
+  /** To all others. */
+  tell(report: WorkerReport): void;
 }
 
 export interface GatewayPorts {
@@ -104,8 +114,8 @@ export interface GatewayPorts {
   readonly metrics: GatewayMetrics;
   readonly random: Random;
   readonly logLosses: LogLosses;
-  /** To the other workers of this gateway; undefined: there are none. */
-  readonly tellWorkers: ((report: WorkerReport) => void) | undefined;
+  /** The other workers of this gateway; undefined: there are none. */
+  readonly workers: WorkerPorts | undefined;
   /** Undefined: there is no file to read. */
   readonly reloads: ReloadControl | undefined;
   /**

@@ -16,7 +16,7 @@ import { listenError } from '../../platform/node/free-port.js';
 import { DnsClient } from '../../platform/node/dns/dns-client.js';
 import type { DnsWatch } from '../../platform/node/dns/dns-client.js';
 import type { Clock } from '../../platform/ports.js';
-import type { GatewayOptions, GatewayPorts, WorkerReport } from './gateway-options.js';
+import type { ClientsReport, GatewayOptions, GatewayPorts } from './gateway-options.js';
 import { CHECK_QUESTIONS_AT_ONCE_MAX, CheckLine } from '../inbound/sender-checks/node/check-line.js';
 import type { HookChain } from '../inbound/hooks/hook-chain.js';
 import { makeHooks } from '../inbound/hooks/node/make-hooks.js';
@@ -45,7 +45,7 @@ type ListenersOptions =
 
 type OfParts = 'authenticator' | 'recipients' | 'rates' | 'hooks' | 'senderChecks';
 
-interface ListenersPorts extends Pick<GatewayPorts, 'log' | 'metrics' | 'tellWorkers'> {
+interface ListenersPorts extends Pick<GatewayPorts, 'log' | 'metrics' | 'workers'> {
   readonly clock: Clock;
   readonly memory: Reception;
   readonly dnsWatch: DnsWatch;
@@ -152,7 +152,7 @@ export class Listeners {
     for (const { inbound } of this.#entries) inbound.setTicketKeys(keys);
   }
 
-  onReport({ rates, open: { worker, listeners } }: WorkerReport, nowMs: number): void {
+  onReport({ rates, open: { worker, listeners } }: ClientsReport, nowMs: number): void {
     this.#generation.parts.rates.made?.onReport(rates, nowMs);
     for (const [i, { inbound }] of this.#entries.entries()) {
       inbound.clients.onReport(worker, listeners[i] ?? [], nowMs);
@@ -368,13 +368,13 @@ export class Listeners {
 
   /** Once a second, what clients did here, and have open, goes to the other workers. */
   #tellWorkers(nowMs: number): void {
-    const { tellWorkers } = this.#ports;
-    if (tellWorkers === undefined || nowMs - this.#workersToldMs < WORKERS_TOLD_MS) return;
+    const { workers } = this.#ports;
+    if (workers === undefined || nowMs - this.#workersToldMs < WORKERS_TOLD_MS) return;
     this.#workersToldMs = nowMs;
     const rates = this.#generation.parts.rates.made?.takeReport() ?? [];
     const listeners = this.#entries.map(({ inbound }) => inbound.clients.report());
     const isNews = rates.length > 0 || listeners.some((clients) => clients.length > 0);
-    if (isNews || this.#hadNews) tellWorkers({ rates, open: { worker: this.#options.id, listeners } });
+    if (isNews || this.#hadNews) workers.tell({ rates, open: { worker: this.#options.id, listeners } });
     this.#hadNews = isNews;
   }
 

@@ -15,13 +15,15 @@ export function readStateFile(stateDir: string, name: string): string | undefine
   }
 }
 
-/** Rejects when the disk does not take it: then the file is as it was. */
-export async function writeStateFile(stateDir: string, name: string, text: string): Promise<void> {
+/** Rejects when the disk does not take it: then the file is as it was. Pieces are made one at a time. */
+export async function writeStateFile(
+  stateDir: string, name: string, text: string | Iterable<string>,
+): Promise<void> {
   makeFolder(stateDir);
   const file = join(stateDir, name);
   const handle = await open(`${file}.new`, 'w', 0o600);
   try {
-    await handle.writeFile(text);
+    for (const piece of typeof text === 'string' ? [text] : text) await handle.writeFile(piece);
     await handle.sync();
   } finally {
     await handle.close();

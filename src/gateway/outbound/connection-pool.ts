@@ -880,8 +880,9 @@ function domainOf({ queue }: Lane): string {
   return queue.route.nextHop.host;
 }
 
-function watched({ host, address, isByDane }: Peer): WatchedSession {
-  return { mxHost: host.name, address, isByDane };
+function watched({ host, address, ownAddress, isByDane, tls }: Peer): WatchedSession {
+  const dane = isByDane ? tls?.terms.dane ?? { records: [], names: [host.name] } : undefined;
+  return { mxHost: host.name, address, source: ownAddress, dane };
 }
 
 function addressName({ name }: SiteHost, address: string): string {

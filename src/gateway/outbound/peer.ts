@@ -79,6 +79,8 @@ export class Peer implements SessionEvents {
   tried = '';
   /** Of ours, that it comes from, or was tried from last; '': as the system chose. */
   source = '';
+  /** The one that it comes from, whoever chose it; '': not known. */
+  ownAddress = '';
   /** Not even connected to: the address that it was to come from is not to be had. */
   isSourceless = false;
   /** Not even connected to: others have all the room there is, in the DNS or at its address. */
@@ -157,6 +159,7 @@ export class Peer implements SessionEvents {
       onSourceless: () => { this.tried = ''; },
       onOpened: (connection, { address, from }) => {
         this.address = address;
+        this.ownAddress = from?.address ?? connection.local ?? '';
         if (from !== undefined) {
           this.#options.heloName = from.name;
           this.#events.onSourceOpen(from);

@@ -161,6 +161,8 @@ export class NodeConnection implements Connection {
     this.#endGraceMs = endGraceMs;
   }
 
+  get local(): string | undefined { return this.#socket.localAddress; }
+
   attach(handlers: ConnectionHandlers): void {
     this.#handlers = handlers;
     const socket = this.#socket;

@@ -14,10 +14,12 @@
  */
 import type { DnsAnswer } from '../../../platform/resolver.js';
 
-export type TlsResultType =
-  'starttls-not-supported' | 'certificate-host-mismatch' | 'certificate-not-trusted' | 'certificate-expired'
-  | 'validation-failure' | 'dnssec-invalid'
-  | 'sts-policy-fetch-error' | 'sts-policy-invalid' | 'sts-webpki-invalid';
+export const RESULT_TYPES = [
+  'starttls-not-supported', 'certificate-host-mismatch', 'certificate-not-trusted', 'certificate-expired',
+  'validation-failure', 'dnssec-invalid', 'tlsa-invalid',
+  'sts-policy-fetch-error', 'sts-policy-invalid', 'sts-webpki-invalid',
+] as const;
+export type TlsResultType = typeof RESULT_TYPES[number];
 
 /** A domain may name more: it gets no more copies. */
 const RUA_MAX = 3;

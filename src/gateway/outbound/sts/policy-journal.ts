@@ -11,16 +11,15 @@
  * (docs/decisions/0035). A line that is damaged counts as not there. Writes wait in memory for the one under
  * way; what a crash loses is fetched again.
  */
-import { createReadStream } from 'node:fs';
 import { open, rename } from 'node:fs/promises';
 import type { FileHandle } from 'node:fs/promises';
 import { join } from 'node:path';
 import { errorText } from '../../../base/error-text.js';
 import { OnceInAWhile } from '../../../base/once-in-a-while.js';
-import { crc32 } from '../../../platform/node/checksum.js';
 import { makeFolder } from '../../../platform/node/make-folder.js';
 import { syncFolder } from '../../../platform/node/sync-folder.js';
 import type { Clock, EventLog } from '../../../platform/ports.js';
+import { eachLine, sealedLine, unsealed } from '../../local/sealed-lines.js';
 import { POLICY_BYTES_MAX } from '../pure/sts-policy.js';
 import type { StsPolicy } from '../pure/sts-policy.js';
 
@@ -41,9 +40,8 @@ export interface PolicyJournalPorts {
 }
 
 const FILE = 'mta-sts.policies';
-const LINE_CHARACTERS_MAX = POLICY_BYTES_MAX + 1024;
-/** Nothing of ours grows so: what stands behind it is not read. */
-const FILE_BYTES_MAX = 512 * 1024 * 1024;
+/** Nothing of ours grows so. */
+const BOUNDS = { lineCharactersMax: POLICY_BYTES_MAX + 1024, fileBytesMax: 512 * 1024 * 1024 };
 /** Lines that no longer count and are borne. */
 const STALE_LINES_MIN = 1000;
 /** Of a file written anew, at once. */
@@ -81,7 +79,7 @@ export class PolicyJournal {
       else take(read.domain, 'policy' in read ? read : undefined);
     };
     try {
-      this.#isCut = await eachLine(this.#file, onLine);
+      this.#isCut = await eachLine(this.#file, BOUNDS, onLine);
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'ENOENT') this.#tell('can not be read', errorText(error));
     }
@@ -106,7 +104,7 @@ export class PolicyJournal {
 
   #add(rest: string, domain: string, liveCount: number): void {
     if (!PLAIN.test(domain)) return;
-    this.#lines.push(sealed(rest));
+    this.#lines.push(sealedLine(rest));
     this.#liveCount = liveCount;
     this.#writing ??= this.#write();
   }
@@ -147,7 +145,7 @@ export class PolicyJournal {
       let text: string[] = [];
       for (const { domain, id, policy: { mode, mx, maxAgeS }, fetchedWallMs } of this.#ports.all()) {
         if (!PLAIN.test(domain)) continue;
-        text.push(sealed([domain, id, mode, fetchedWallMs, maxAgeS, mx.join(',')].join(' ')));
+        text.push(sealedLine([domain, id, mode, fetchedWallMs, maxAgeS, mx.join(',')].join(' ')));
         count++;
         if (text.length < LINES_AT_ONCE) continue;
         await handle.writeFile(text.join(''));
@@ -177,36 +175,9 @@ async function writeAndClose(handle: FileHandle, write: () => Promise<void>): Pr
   }
 }
 
-/** Whether it ends without the end of a line. One that is too long comes as an empty one. */
-async function eachLine(file: string, onLine: (line: string) => void): Promise<boolean> {
-  let held = '';
-  let isTooLong = false;
-  for await (const piece of createReadStream(file, { encoding: 'latin1', end: FILE_BYTES_MAX })) {
-    const lines = (held + String(piece)).split('\n');
-    held = lines.pop() ?? '';
-    for (const line of lines) {
-      onLine(isTooLong ? '' : line);
-      isTooLong = false;
-    }
-    if (held.length <= LINE_CHARACTERS_MAX) continue;
-    held = '';
-    isTooLong = true;
-  }
-  return held !== '' || isTooLong;
-}
-
-function sealed(rest: string): string {
-  return `${sumOf(rest)} ${rest}\n`;
-}
-
-function sumOf(text: string): string {
-  return crc32(Buffer.from(text, 'latin1'), 0).toString(16).padStart(8, '0');
-}
-
 function readLine(line: string): FetchedPolicy | { readonly domain: string } | undefined {
-  const space = line.indexOf(' ');
-  const rest = line.slice(space + 1);
-  if (space !== 8 || line.slice(0, space) !== sumOf(rest)) return undefined;
+  const rest = unsealed(line);
+  if (rest === undefined) return undefined;
   const [domain = '', id = '', mode, fetched, maxAge, mx = ''] = rest.split(' ');
   if (id === GONE) return { domain };
   if (mode !== 'enforce' && mode !== 'testing' && mode !== 'none') return undefined;

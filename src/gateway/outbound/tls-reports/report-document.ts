@@ -1,14 +1,14 @@
 /**
  * One report on TLS with a domain (RFC 8460): the JSON (4.4), and the mail that brings it (5.3). What is in
  * it was counted by tls-tally.ts; who gets it: tls-reporter.ts.
+ *
+ * Of fields that may be left out: no receiving-mx-helo, no additional-information.
  */
 import { mailDate } from '../../../base/mail-date.js';
-import type { DomainTally, PolicyTally } from './tls-tally.js';
+import type { DomainCounts, PolicyCounts } from './tls-counts.js';
 
 export interface ReportedDay {
-  /** Whose hosts the sessions were with. */
-  readonly domain: string;
-  readonly tally: DomainTally;
+  readonly counts: DomainCounts;
   readonly fromWallMs: number;
   readonly untilWallMs: number;
 }
@@ -33,20 +33,20 @@ const CRLF = '\r\n';
 const BASE64_CHARACTERS = 76;
 
 export function reportJson(
-  { domain, tally, fromWallMs, untilWallMs }: ReportedDay, { organization, contact }: Reporter, id: string,
+  { counts, fromWallMs, untilWallMs }: ReportedDay, { organization, contact }: Reporter, id: string,
 ): string {
   return JSON.stringify({
     'organization-name': organization,
     'date-range': { 'start-datetime': instant(fromWallMs), 'end-datetime': instant(untilWallMs - 1000) },
     'contact-info': contact,
     'report-id': id,
-    'policies': [...tally.values()].map((each) => policyJson(domain, each)),
+    'policies': counts.policies.map(policyJson),
   });
 }
 
 /** RFC 8460 5.1: submitter ! domain ! begin ! end ! id */
 function reportFileName(
-  { domain, fromWallMs, untilWallMs }: ReportedDay, { hostName }: Reporter, id: string,
+  { counts: { domain }, fromWallMs, untilWallMs }: ReportedDay, { hostName }: Reporter, id: string,
 ): string {
   const seconds = [fromWallMs, untilWallMs - 1000].map((ms) => String(Math.floor(ms / 1000)));
   return `${[hostName, domain, ...seconds, id].join('!')}.json.gz`;
@@ -56,7 +56,7 @@ function reportFileName(
 export function reportMail(
   day: ReportedDay, reporter: Reporter, { to, id, nowWallMs, gzipped }: ReportMail,
 ): Uint8Array {
-  const { domain } = day;
+  const { domain } = day.counts;
   const { contact, hostName, organization } = reporter;
   const boundary = `tls-${id}`;
   const name = reportFileName(day, reporter, id);
@@ -81,26 +81,22 @@ export function reportMail(
   ].join(CRLF), 'latin1');
 }
 
-function policyJson(
-  domain: string, { type, policy, successes, failures, mxHosts, details }: PolicyTally,
-): object {
-  const lines = policy === undefined ? [] : [
-    'version: STSv1', `mode: ${policy.mode}`, ...policy.mx.map((mx) => `mx: ${mx}`),
-    `max_age: ${String(policy.maxAgeS)}`,
-  ];
+function policyJson({ type, domain, text, successes, failures, details }: PolicyCounts): object {
+  const { strings, mxHosts } = text;
   return {
     'policy': {
-      'policy-type': type, ...(lines.length > 0 ? { 'policy-string': lines } : {}), 'policy-domain': domain,
-      ...(mxHosts.size > 0 ? { 'mx-host': [...mxHosts] } : {}),
+      'policy-type': type, ...(strings.length > 0 ? { 'policy-string': strings } : {}),
+      'policy-domain': domain, ...(mxHosts.length > 0 ? { 'mx-host': mxHosts } : {}),
     },
     'summary': { 'total-successful-session-count': successes, 'total-failure-session-count': failures },
-    ...(details.size === 0 ? {} : {
-      'failure-details': [...details.values()].map((each) => ({
+    ...(details.length === 0 ? {} : {
+      'failure-details': details.map((each) => ({
         'result-type': each.type,
+        ...(each.source === '' ? {} : { 'sending-mta-ip': each.source }),
         ...(each.mxHost === '' ? {} : { 'receiving-mx-hostname': each.mxHost }),
         ...(each.address === '' ? {} : { 'receiving-ip': each.address }),
         'failed-session-count': each.count,
-        ...(each.reason === '' ? {} : { 'failure-reason-code': oneLine(each.reason) }),
+        ...(each.reason === '' ? {} : { 'failure-reason-code': each.reason }),
       })),
     }),
   };

@@ -2,14 +2,15 @@
  * Tells domains once a day (UTC) what came of TLS with their hosts (RFC 8460), where they ask for it: by mail
  * of our own, which goes through the queues as any, or by HTTPS.
  *
- *   counted (tls-tally.ts) ─ the day is over ─► due ─ _smtp._tls.DOMAIN asked ─ no record ─► forgotten
- *                                                ▲         │ mailto: ─► composed, signed, submitted
- *                                                │         │ https:  ─► posted, once
- *                                                └─────────┴ no answer, or no room for mail: again after
- *                                                            AGAIN_MS, so often
+ *   counted (tls-counts.ts) ─ the day is over ─► due ─ _smtp._tls.DOMAIN asked ─ no record ─► forgotten
+ *                                                 ▲         │ mailto: ─► composed, signed, submitted
+ *                                                 │         │ https:  ─► posted, once
+ *                                                 └─────────┴ no answer, or no room for mail: again after
+ *                                                             AGAIN_MS, so often
  *
- * One domain a tick, so that ten thousand take an hour. Each gateway, and each of several workers, reports on
- * what it did itself. Owns what is due; it is gone when the process ends.
+ * One domain a tick, so that ten thousand take an hour. A day that is over is due when all of the one before
+ * was begun; what comes of a day after that (handover.ts) gets a report of its own. Owns what is due: at a
+ * stop, what nobody was asked about is kept (running-tls-reports.ts), and the rest is gone.
  */
 import { gzipSync } from 'node:zlib';
 import { joined } from '../../../base/joined.js';
@@ -24,12 +25,14 @@ import type { MxLookup } from '../mx-lookup.js';
 import { inTurns } from '../pure/address-turns.js';
 import { whyNotPublic } from '../pure/public-address.js';
 import { reportUris, tlsReportName } from '../pure/tls-results.js';
+import type { CountsOfDay } from './counts-file.js';
 import { reportJson, reportMail } from './report-document.js';
 import type { ReportedDay, Reporter } from './report-document.js';
-import type { TlsTally } from './tls-tally.js';
+import { DAY_MS } from './tls-counts.js';
+import type { TlsCounts } from './tls-counts.js';
 
 export interface TlsReporterPorts {
-  readonly tally: TlsTally;
+  readonly counts: TlsCounts;
   readonly clock: Clock;
   readonly log: EventLog;
   readonly resolver: Resolver;
@@ -42,7 +45,6 @@ export interface TlsReporterPorts {
   onSent(how: 'mail' | 'https' | 'failed'): void;
 }
 
-const DAY_MS = 86_400_000;
 const TICK_MS = 250;
 const AGAIN_MS = 600_000;
 const TRIES_MAX = 6;
@@ -63,42 +65,65 @@ export class TlsReporter {
   readonly #reporter: Reporter;
   readonly #ports: TlsReporterPorts;
   readonly #due: Due[] = [];
-  #day: number;
+  /** Those of which nobody knows yet whether the domain asks for a report. */
+  readonly #unasked = new Set<Due>();
+  readonly #settleMs: number;
+  /** When a day that is over was first seen. */
+  #overMs: number | undefined;
   #tickedMs = -Infinity;
 
-  constructor(reporter: Reporter, ports: TlsReporterPorts) {
+  /** `settleMs`: how long a day that is over waits for what others have counted of it. */
+  constructor(reporter: Reporter, settleMs: number, ports: TlsReporterPorts) {
     this.#reporter = reporter;
+    this.#settleMs = settleMs;
     this.#ports = ports;
-    this.#day = Math.floor(ports.clock.wallMs() / DAY_MS);
   }
 
   tick(nowMs: number): void {
     if (nowMs - this.#tickedMs < TICK_MS) return;
     this.#tickedMs = nowMs;
-    const day = Math.floor(this.#ports.clock.wallMs() / DAY_MS);
-    if (day > this.#day) this.#endDay(day);
+    if (this.#unasked.size === 0) this.#endDay(nowMs);
     const [next] = this.#due;
     if (next === undefined || nowMs < next.notBeforeMs || !this.#ports.reception.accepting) return;
     this.#due.shift();
     this.#begin(next);
   }
 
-  #endDay(day: number): void {
-    const [fromWallMs, untilWallMs] = [this.#day * DAY_MS, day * DAY_MS];
-    this.#day = day;
-    for (const [domain, tally] of this.#ports.tally.take()) {
-      this.#due.push({ day: { domain, tally, fromWallMs, untilWallMs }, uri: '', notBeforeMs: 0, tries: 0 });
+  /** What a restart begins with. */
+  * unasked(): Generator<CountsOfDay> {
+    for (const { day: { fromWallMs, counts } } of this.#unasked) yield [fromWallMs / DAY_MS, counts];
+  }
+
+  #endDay(nowMs: number): void {
+    const { counts, log, clock } = this.#ports;
+    const today = Math.floor(clock.wallMs() / DAY_MS);
+    const day = counts.days().find((each) => each < today);
+    this.#overMs = day === undefined ? undefined : this.#overMs ?? nowMs;
+    if (day === undefined || this.#overMs === undefined || nowMs - this.#overMs < this.#settleMs) return;
+    const [fromWallMs, untilWallMs] = [day * DAY_MS, (day + 1) * DAY_MS];
+    const domains = counts.domains(day);
+    for (const domain of domains) {
+      const taken = counts.take(day, domain);
+      if (taken === undefined) continue;
+      const due = { day: { counts: taken, fromWallMs, untilWallMs }, uri: '', notBeforeMs: 0, tries: 0 };
+      this.#due.push(due);
+      this.#unasked.add(due);
     }
-    const { log } = this.#ports;
-    if (this.#due.length > 0) log.info('tlsrpt', 'a day of TLS is reported', { domains: this.#due.length });
+    log.info('tlsrpt', 'a day of TLS is reported', { domains: domains.length });
   }
 
   #begin(due: Due): void {
     if (due.uri !== '') return this.#send(due);
-    this.#ports.resolver.ask(tlsReportName(due.day.domain), 'TXT', (answer) => {
+    this.#ports.resolver.ask(tlsReportName(due.day.counts.domain), 'TXT', (answer) => {
       if (answer.kind === 'failed') return this.#again(due, `nobody knows whom to tell: ${answer.why}`);
+      this.#asked(due);
       for (const uri of reportUris(answer)) this.#send({ ...due, uri, tries: 0 });
     });
+  }
+
+  #asked(due: Due): void {
+    this.#unasked.delete(due);
+    this.#ports.counts.changes++;
   }
 
   #send(due: Due): void {
@@ -112,7 +137,7 @@ export class TlsReporter {
     const host = ADDRESS.exec(to)?.[1];
     const found = host === undefined ? undefined
       : router.route(host.toLowerCase(), 'mail', to, OWN_ORIGIN);
-    if (found === undefined) return this.#failed(due.day.domain, `no way to '${to}'`);
+    if (found === undefined) return this.#failed(due.day.counts.domain, `no way to '${to}'`);
     // It is to arrive though TLS fails (RFC 8460 3).
     const route = router.withTls(found, 'optional');
     const messageId = reception.nextMessageId();
@@ -138,15 +163,20 @@ export class TlsReporter {
   #again(due: Due, why: string): void {
     due.tries++;
     due.notBeforeMs = this.#ports.clock.nowMs() + AGAIN_MS;
-    if (due.tries < TRIES_MAX) this.#due.push(due);
-    else this.#failed(due.day.domain, why);
+    if (due.tries < TRIES_MAX) {
+      this.#due.push(due);
+      return;
+    }
+    this.#asked(due);
+    this.#failed(due.day.counts.domain, why);
   }
 
   #post(day: ReportedDay, uri: string): void {
     const { lookup, https, reception } = this.#ports;
-    if (!URL.canParse(uri)) return this.#failed(day.domain, `'${uri}' is no address`);
+    if (!URL.canParse(uri)) return this.#failed(day.counts.domain, `'${uri}' is no address`);
     const { hostname: host, port, pathname, search, username } = new URL(uri);
-    if (port !== '' || username !== '') return this.#failed(day.domain, `'${uri}' has a port or a user`);
+    const isOdd = port !== '' || username !== '';
+    if (isOdd) return this.#failed(day.counts.domain, `'${uri}' has a port or a user`);
     const id = formatMessageId(reception.nextMessageId());
     const bytes = gzipSync(reportJson(day, this.#reporter, id));
     lookup.addresses(host, (answers) => {
@@ -157,9 +187,9 @@ export class TlsReporter {
         answerBytesMax: POST_ANSWER_BYTES_MAX, withinMs: POST_MS,
       };
       https.ask(question, (answer) => {
-        if (answer.kind === 'failed') return this.#failed(day.domain, answer.why);
+        if (answer.kind === 'failed') return this.#failed(day.counts.domain, answer.why);
         const isTaken = answer.status >= 200 && answer.status < 300;
-        if (!isTaken) return this.#failed(day.domain, `${host} answers ${String(answer.status)}`);
+        if (!isTaken) return this.#failed(day.counts.domain, `${host} answers ${String(answer.status)}`);
         this.#ports.onSent('https');
       });
     });

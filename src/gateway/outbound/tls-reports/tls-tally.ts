@@ -1,28 +1,30 @@
 /**
- * Sessions with hosts by MX, counted for one day by the domain whose mail they were for, what it says of TLS,
- * and what came of them (RFC 8460 4.3, 4.4). Told by the pools (connection-pool.ts) and by the policies
- * (sts/running-sts.ts), taken once a day by tls-reporter.ts.
+ * Counts sessions with hosts by MX for reports on TLS (RFC 8460 4.3, 4.4): by the domain whose mail they were
+ * for, what it says of TLS, and what came of them. Told by the pools (connection-pool.ts) and by the policies
+ * (sts/running-sts.ts); what is counted stands in tls-counts.ts.
  *
  * A session that serves several domains counts for each; one that failed, for those that had mail waiting.
- * Bounded: DOMAINS_MAX a day, DETAILS_MAX of each and policy; what is beyond counts in the sums alone, or not
- * at all. In memory: what a process has not reported when it ends is not reported.
  */
-import type { SecuredFacts } from '../../../platform/transport.js';
+import type { Clock } from '../../../platform/ports.js';
+import type { TlsaData } from '../../../platform/resolver.js';
+import type { DaneTerms, SecuredFacts } from '../../../platform/transport.js';
 import { isNamedBy } from '../pure/sts-policy.js';
 import type { StsPolicy } from '../pure/sts-policy.js';
 import { tlsResultType } from '../pure/tls-results.js';
 import type { TlsResultType } from '../pure/tls-results.js';
 import type { StsFetchResult } from '../sts/sts-policies.js';
-
-export type PolicyType = 'tlsa' | 'sts' | 'no-policy-found';
+import { DAY_MS, NO_TEXT } from './tls-counts.js';
+import type { PolicyText, PolicyType, TlsCounts, TlsFailure } from './tls-counts.js';
 
 /** A session, as whoever opened it knows it. */
 export interface WatchedSession {
   readonly mxHost: string;
   /** '' where there was none. */
   readonly address: string;
-  /** Judged by TLSA records. */
-  readonly isByDane: boolean;
+  /** Of ours; '': not known. */
+  readonly source: string;
+  /** TLSA records judge it; without any, nobody could tell them. */
+  readonly dane: DaneTerms | undefined;
 }
 
 /** Who is told. */
@@ -33,30 +35,22 @@ export interface TlsWatch {
   onFailedSession(domain: string, session: WatchedSession, why: string): void;
 }
 
-export interface TlsFailure {
+interface Failed {
   readonly type: TlsResultType;
-  readonly mxHost: string;
-  readonly address: string;
-  /** Short; '' where the type says all. */
-  readonly reason: string;
-  count: number;
+  readonly why: string;
 }
 
-export interface PolicyTally {
+/** What says how TLS must be: the domain, by its policy, or the name of TLSA records. */
+interface Applied {
   readonly type: PolicyType;
-  /** As it counted last. */
-  policy: StsPolicy | undefined;
-  successes: number;
-  failures: number;
-  readonly mxHosts: Set<string>;
-  readonly details: Map<string, TlsFailure>;
+  readonly domain: string;
+  readonly text: PolicyText;
 }
 
-export type DomainTally = ReadonlyMap<PolicyType, PolicyTally>;
-
-const DOMAINS_MAX = 10_000;
-const DETAILS_MAX = 32;
 const REASON_CHARACTERS_MAX = 200;
+/** Of TLSA records: some fifty with a digest, or two with a whole certificate; what is beyond is left out. */
+const RECORDS_CHARACTERS_MAX = 8192;
+const NO_SESSION: WatchedSession = { mxHost: '', address: '', source: '', dane: undefined };
 
 const FETCH_TYPES: Readonly<Record<Exclude<StsFetchResult, 'fetched'>, TlsResultType>> = {
   unreachable: 'sts-policy-fetch-error', refused: 'sts-policy-fetch-error', untrusted: 'sts-webpki-invalid',
@@ -64,35 +58,26 @@ const FETCH_TYPES: Readonly<Record<Exclude<StsFetchResult, 'fetched'>, TlsResult
 };
 
 export class TlsTally implements TlsWatch {
+  readonly #counts: TlsCounts;
+  readonly #clock: Clock;
   readonly #policyOf: (domain: string) => StsPolicy | undefined;
-  #domains = new Map<string, Map<PolicyType, PolicyTally>>();
+  /** By policies and lists of records, which sessions share. */
+  readonly #texts = new WeakMap<object, PolicyText>();
 
-  constructor(policyOf: (domain: string) => StsPolicy | undefined) {
+  constructor(counts: TlsCounts, clock: Clock, policyOf: (domain: string) => StsPolicy | undefined) {
+    this.#counts = counts;
+    this.#clock = clock;
     this.#policyOf = policyOf;
   }
 
-  /** All of it; what comes from now on is another day's. */
-  take(): ReadonlyMap<string, DomainTally> {
-    const taken = this.#domains;
-    this.#domains = new Map();
-    return taken;
-  }
-
   onSession(domain: string, session: WatchedSession, tls: SecuredFacts | undefined): void {
-    const tally = this.#of(domain, session);
-    if (tally === undefined) return;
-    const { policy } = tally;
-    if (tls === undefined) fail(tally, session, 'starttls-not-supported', '');
-    else if (policy !== undefined && !tls.isVerified) {
-      fail(tally, session, tlsResultType(tls.whyNot ?? ''), tls.whyNot ?? '');
-    } else if (policy !== undefined && !isNamedBy(policy, session.mxHost)) {
-      fail(tally, session, 'validation-failure', 'the policy does not name the host');
-    } else tally.successes++;
+    const policy = this.#policyFor(domain, session);
+    this.#count(this.#applied(domain, session, policy), domain, session, whatFailed(session, policy, tls));
   }
 
   onFailedSession(domain: string, session: WatchedSession, why: string): void {
-    const tally = this.#of(domain, session);
-    if (tally !== undefined) fail(tally, session, tlsResultType(why), why);
+    const applied = this.#applied(domain, session, this.#policyFor(domain, session));
+    this.#count(applied, domain, session, { type: tlsResultType(why), why });
   }
 
   /** The policy names no host that there is. */
@@ -102,47 +87,80 @@ export class TlsTally implements TlsWatch {
 
   onFetched(domain: string, result: StsFetchResult): void {
     if (result === 'fetched') return;
-    const tally = this.#tally(domain, 'sts');
-    if (tally !== undefined) fail(tally, NO_SESSION, FETCH_TYPES[result], result);
+    const failed = { type: FETCH_TYPES[result], why: result };
+    this.#count({ type: 'sts', domain, text: NO_TEXT }, domain, NO_SESSION, failed);
   }
 
-  #of(domain: string, { mxHost, isByDane }: WatchedSession): PolicyTally | undefined {
-    const policy = isByDane ? undefined : this.#policyOf(domain);
-    const isPolicy = policy !== undefined && policy.mode !== 'none';
-    const tally = this.#tally(domain, isByDane ? 'tlsa' : isPolicy ? 'sts' : 'no-policy-found');
-    if (tally === undefined) return undefined;
-    if (isPolicy) tally.policy = policy;
-    if (mxHost !== '' && tally.mxHosts.size < DETAILS_MAX) tally.mxHosts.add(mxHost);
-    return tally;
+  /** Of MTA-STS; undefined where it has no say. */
+  #policyFor(domain: string, { dane }: WatchedSession): StsPolicy | undefined {
+    const policy = dane === undefined ? this.#policyOf(domain) : undefined;
+    return policy?.mode === 'none' ? undefined : policy;
   }
 
-  #tally(domain: string, type: PolicyType): PolicyTally | undefined {
-    let ofDomain = this.#domains.get(domain);
-    if (ofDomain === undefined) {
-      if (this.#domains.size >= DOMAINS_MAX) return undefined;
-      ofDomain = new Map();
-      this.#domains.set(domain, ofDomain);
+  #applied(domain: string, { dane }: WatchedSession, policy: StsPolicy | undefined): Applied {
+    if (dane !== undefined) {
+      const { records, names: [base = ''] } = dane;
+      return { type: 'tlsa', domain: base, text: this.#text(records, () => tlsaText(records)) };
     }
-    const known = ofDomain.get(type);
+    if (policy === undefined) return { type: 'no-policy-found', domain, text: NO_TEXT };
+    return { type: 'sts', domain, text: this.#text(policy, () => stsText(policy)) };
+  }
+
+  #text(of: object, make: () => PolicyText): PolicyText {
+    const known = this.#texts.get(of);
     if (known !== undefined) return known;
-    const made: PolicyTally = {
-      type, policy: undefined, successes: 0, failures: 0, mxHosts: new Set(), details: new Map(),
-    };
-    ofDomain.set(type, made);
-    return made;
+    const text = make();
+    this.#texts.set(of, text);
+    return text;
+  }
+
+  #count(
+    applied: Applied, domain: string, { mxHost, address, source }: WatchedSession, failed: Failed | undefined,
+  ): void {
+    const details: TlsFailure[] = failed === undefined ? [] : [{
+      type: failed.type, mxHost, address, source,
+      reason: printable(failed.why.slice(0, REASON_CHARACTERS_MAX)), count: 1,
+    }];
+    const failures = details.length;
+    const policy = { ...applied, successes: 1 - failures, failures, details };
+    this.#counts.add(Math.floor(this.#clock.wallMs() / DAY_MS), { domain, policies: [policy] });
   }
 }
 
-const NO_SESSION: WatchedSession = { mxHost: '', address: '', isByDane: false };
-
-function fail(tally: PolicyTally, session: WatchedSession, type: TlsResultType, why: string): void {
-  const { mxHost, address } = session;
-  const reason = why.slice(0, REASON_CHARACTERS_MAX);
-  tally.failures++;
-  const key = `${type} ${mxHost} ${address}`;
-  const known = tally.details.get(key);
-  if (known !== undefined) known.count++;
-  else if (tally.details.size < DETAILS_MAX) {
-    tally.details.set(key, { type, mxHost, address, reason, count: 1 });
+/** Of a session that takes mail. */
+function whatFailed(
+  { mxHost, dane }: WatchedSession, policy: StsPolicy | undefined, tls: SecuredFacts | undefined,
+): Failed | undefined {
+  if (tls === undefined) return { type: 'starttls-not-supported', why: '' };
+  if (dane !== undefined && tls.by !== 'dane') {
+    return { type: 'tlsa-invalid', why: 'none of the records can be used' };
   }
+  if (policy === undefined) return undefined;
+  if (!tls.isVerified) return { type: tlsResultType(tls.whyNot ?? ''), why: tls.whyNot ?? '' };
+  if (isNamedBy(policy, mxHost)) return undefined;
+  return { type: 'validation-failure', why: 'the policy does not name the host' };
+}
+
+/** RFC 8460 4.5: lines of the policy. */
+function stsText({ mode, mx, maxAgeS }: StsPolicy): PolicyText {
+  const strings = ['version: STSv1', `mode: ${mode}`, ...mx.map((host) => `mx: ${host}`)];
+  return { strings: [...strings, `max_age: ${String(maxAgeS)}`].map(printable), mxHosts: mx.map(printable) };
+}
+
+/** RFC 8460 4.5, RFC 6698 2.2: as a zone file has them; also those that can't be used. */
+function tlsaText(records: readonly TlsaData[]): PolicyText {
+  let left = RECORDS_CHARACTERS_MAX;
+  const strings: string[] = [];
+  for (const { usage, selector, matching, association } of records) {
+    if (2 * association.length > left) continue;
+    const hex = Buffer.from(association).toString('hex').toUpperCase();
+    const text = [usage, selector, matching, hex].join(' ');
+    left -= text.length;
+    strings.push(text);
+  }
+  return { strings, mxHosts: [] };
+}
+
+function printable(text: string): string {
+  return text.replace(/[^ -~]+/g, '?');
 }

@@ -313,7 +313,7 @@ describe('mail by MX', () => {
   test('in clear because TLS failed there before is counted for TLS reports as failed, with what went wrong then', async (t) => {
     const counted: string[] = [];
     const it = await stage(t, [], {}, {}, {
-      onSession: () => assert.fail('no session is well'), onFailedSession: (domain, { address }, why) => { counted.push(`${domain} ${address} ${why.replace(/:\d+/, '')}`); },
+      onSession: () => assert.fail('no session is well'), onFailedSession: (domain, { address, source }, why) => { counted.push(`${domain} ${address} from ${source} ${why.replace(/:\d+/, '')}`); },
     });
     const hop = new TlsHop({ handshake: 'reset' });
     const port = await hop.listen();
@@ -328,7 +328,7 @@ describe('mail by MX', () => {
     await it.ended(2);
     it.send('two.example', 3, { port, tls });
     await it.ended(3);
-    const said = '127.0.0.1 no TLS with a.shared.example[127.0.0.1]: ECONNRESET';
+    const said = '127.0.0.1 from 127.0.0.1 no TLS with a.shared.example[127.0.0.1]: ECONNRESET';
     // The handshake, which is told once with what follows it in clear; then the one connection that all go by.
     assert.deepEqual([hop.connections, counted], [2, [`one.example ${said}`, `two.example ${said}`]]);
   });

@@ -15,6 +15,7 @@ import type { NextHopTls, OtherHost, TlsNeed } from '../../../../../src/gateway/
 import { MxLookup } from '../../../../../src/gateway/outbound/mx-lookup.js';
 import { StsPolicies } from '../../../../../src/gateway/outbound/sts/sts-policies.js';
 import type { PolicySource } from '../../../../../src/gateway/outbound/sts/sts-policies.js';
+import { TlsCounts } from '../../../../../src/gateway/outbound/tls-reports/tls-counts.js';
 import { TlsTally } from '../../../../../src/gateway/outbound/tls-reports/tls-tally.js';
 import { DnsClient } from '../../../../../src/platform/node/dns/dns-client.js';
 import { HttpsClient } from '../../../../../src/platform/node/https-client.js';
@@ -38,7 +39,7 @@ interface World {
   readonly hop: TlsHop;
   readonly server: PolicyServer;
   readonly log: string[];
-  readonly tally: TlsTally;
+  readonly counts: TlsCounts;
   /** Domains whose policy was to be fetched anew, as mail could not go by it; and what failed. */
   readonly failures: string[];
   readonly port: number;
@@ -77,7 +78,8 @@ async function world(t: TestContext, options: TlsHopOptions, tls = MAY): Promise
   const mx = { ownNames: ['gw.test'], allowsPrivate: true, usesIpv6: false, usesMtaSts: true, connectionsMax: 20, connectionsPerAddressMax: 100 };
   const log: string[] = [];
   const policies = new StsPolicies(folder, { clock, log: toldTo(log), resolver, lookup: new MxLookup(mx, resolver), https, onFetched: () => undefined });
-  const tally = new TlsTally((domain) => policies.kept(domain)?.policy);
+  const counts = new TlsCounts();
+  const tally = new TlsTally(counts, clock, (domain) => policies.kept(domain)?.policy);
   const source = new MemorySource();
   const failures: string[] = [];
   const heard: PolicySource = {
@@ -101,7 +103,7 @@ async function world(t: TestContext, options: TlsHopOptions, tls = MAY): Promise
   const queues = new Map<string, MemoryQueue>();
   const others: OtherHost[] = [];
   return {
-    zone, signed, hop, server, log, tally, failures, port, others,
+    zone, signed, hop, server, log, counts, failures, port, others,
     relays: () => dispatcher.nextHops().map(({ relay }) => relay),
     down: () => dispatcher.nextHops().filter(({ downSinceWallMs }) => downSinceWallMs !== undefined).map(({ relay }) => relay),
     domain: (name, hosts, text) => {
@@ -147,9 +149,16 @@ function prove({ zone, signed, port }: World, domain: string, host: string, { ce
 }
 
 /** "domain policy successes failures details" of each. */
-function counted({ tally }: World): readonly string[] {
-  return [...tally.take()].flatMap(([domain, policies]) => [...policies.values()].map(({ type, successes, failures, details }) =>
-    `${domain} ${type} ${String(successes)} ${String(failures)} ${[...details.values()].map((each) => `${each.type} ${each.mxHost} ${each.address}`).join()}`.trim()));
+function counted({ counts }: World): readonly string[] {
+  const lines: string[] = [];
+  for (const day of counts.days()) {
+    for (const of of counts.domains(day)) {
+      const { domain, policies } = counts.take(day, of) ?? assert.fail('a domain');
+      lines.push(...policies.map(({ type, successes, failures, details }) =>
+        `${domain} ${type} ${String(successes)} ${String(failures)} ${details.map((each) => `${each.type} ${each.mxHost} ${each.address}`).join()}`.trim()));
+    }
+  }
+  return lines;
 }
 
 describe('sessions with hosts by MX', () => {

@@ -10,6 +10,7 @@ import { REFUSED } from '../../../../../src/gateway/mail-types.js';
 import { MxLookup } from '../../../../../src/gateway/outbound/mx-lookup.js';
 import type { StsPolicy } from '../../../../../src/gateway/outbound/pure/sts-policy.js';
 import { TlsReporter } from '../../../../../src/gateway/outbound/tls-reports/tls-reporter.js';
+import { TlsCounts } from '../../../../../src/gateway/outbound/tls-reports/tls-counts.js';
 import { TlsTally } from '../../../../../src/gateway/outbound/tls-reports/tls-tally.js';
 import { DnsClient } from '../../../../../src/platform/node/dns/dns-client.js';
 import type { Resolver } from '../../../../../src/platform/resolver.js';
@@ -25,7 +26,8 @@ const needsTls = { timeout: 30_000, skip: certificates === undefined ? 'openssl 
 const DAY_MS = 86_400_000;
 /** 2026-11-26 12:00 UTC. */
 const NOON_MS = Date.UTC(2026, 10, 26, 12);
-const SESSION = { mxHost: 'mx.a.example', address: '192.0.2.1', isByDane: false };
+const SESSION = { mxHost: 'mx.a.example', address: '192.0.2.1', source: '203.0.113.1', dane: undefined };
+const TLSA = { usage: 3, selector: 1, matching: 1, association: new Uint8Array(32).fill(0xab) };
 const GOOD = { version: 'TLSv1.3', cipher: 'x', isVerified: true };
 const BAD = { ...GOOD, isVerified: false, whyNot: 'DEPTH_ZERO_SELF_SIGNED_CERT' };
 
@@ -69,7 +71,8 @@ async function world(t: TestContext, zone: Readonly<Record<string, string>>, pol
     client.close();
     server.close();
   });
-  const tally = new TlsTally(() => policy);
+  const counts = new TlsCounts();
+  const tally = new TlsTally(counts, clock, () => policy);
   const reception = new MemoryReception();
   const sent: string[] = [];
   const router = createRouter([{ domains: ['*'], name: 'out', nextHop: { protocol: 'smtp', host: '', port: 25, isByMx: true }, perDomain: true, ordering: 'fifo', concurrency: 1, lengthMax: 10 }]);
@@ -88,8 +91,8 @@ async function world(t: TestContext, zone: Readonly<Record<string, string>>, pol
       }
     },
   };
-  const made = (): TlsReporter => new TlsReporter({ organization: 'Us & Söhne', contact: 'tls@us.example', hostName: 'gw.test' }, {
-    tally, clock, log: toldTo([]), resolver, lookup, https, reception, router, signer: undefined, onSent: (how) => { sent.push(how); },
+  const made = (): TlsReporter => new TlsReporter({ organization: 'Us & Söhne', contact: 'tls@us.example', hostName: 'gw.test' }, 0, {
+    counts, clock, log: toldTo([]), resolver, lookup, https, reception, router, signer: undefined, onSent: (how) => { sent.push(how); },
   });
   on.reporter.tick(clock.nowMs());
   return on;
@@ -107,7 +110,10 @@ describe('reports on TLS', () => {
     on.tally.onSession('a.example', SESSION, BAD);
     on.tally.onSession('a.example', SESSION, BAD);
     on.tally.onSession('a.example', { ...SESSION, mxHost: 'other.example', address: '192.0.2.2' }, GOOD);
-    on.tally.onSession('a.example', { ...SESSION, isByDane: true }, { ...GOOD, by: 'dane' });
+    const dane = { records: [TLSA, { ...TLSA, usage: 2, association: new Uint8Array(5_000) }], names: ['mx.a.example', 'a.example'] };
+    on.tally.onSession('a.example', { ...SESSION, dane }, { ...GOOD, by: 'dane' });
+    on.tally.onSession('a.example', { ...SESSION, dane: { records: [{ ...TLSA, usage: 0 }], names: ['mx2.a.example'] } }, GOOD);
+    on.tally.onFailedSession('a.example', { ...SESSION, source: '', address: '', dane: { records: [], names: ['mx3.a.example'] } }, 'no answer on TLSA of it');
     on.tally.onSession('a.example', SESSION, undefined);
     on.tally.onFetched('a.example', 'fetched');
     on.tally.onFetched('a.example', 'untrusted');
@@ -133,16 +139,24 @@ describe('reports on TLS', () => {
       'date-range': { 'start-datetime': '2026-11-26T00:00:00Z', 'end-datetime': '2026-11-26T23:59:59Z' },
       'policies': [
         {
-          'policy': { 'policy-type': 'sts', 'policy-string': ['version: STSv1', 'mode: testing', 'mx: mx.a.example', 'max_age: 86400'], 'policy-domain': 'a.example', 'mx-host': ['mx.a.example', 'other.example'] },
+          'policy': { 'policy-type': 'sts', 'policy-string': ['version: STSv1', 'mode: testing', 'mx: mx.a.example', 'max_age: 86400'], 'policy-domain': 'a.example', 'mx-host': ['mx.a.example'] },
           'summary': { 'total-successful-session-count': 1, 'total-failure-session-count': 5 },
           'failure-details': [
-            { 'result-type': 'certificate-not-trusted', 'receiving-mx-hostname': 'mx.a.example', 'receiving-ip': '192.0.2.1', 'failed-session-count': 2, 'failure-reason-code': 'DEPTH_ZERO_SELF_SIGNED_CERT' },
-            { 'result-type': 'validation-failure', 'receiving-mx-hostname': 'other.example', 'receiving-ip': '192.0.2.2', 'failed-session-count': 1, 'failure-reason-code': 'the policy does not name the host' },
-            { 'result-type': 'starttls-not-supported', 'receiving-mx-hostname': 'mx.a.example', 'receiving-ip': '192.0.2.1', 'failed-session-count': 1 },
+            { 'result-type': 'certificate-not-trusted', 'sending-mta-ip': '203.0.113.1', 'receiving-mx-hostname': 'mx.a.example', 'receiving-ip': '192.0.2.1', 'failed-session-count': 2, 'failure-reason-code': 'DEPTH_ZERO_SELF_SIGNED_CERT' },
+            { 'result-type': 'validation-failure', 'sending-mta-ip': '203.0.113.1', 'receiving-mx-hostname': 'other.example', 'receiving-ip': '192.0.2.2', 'failed-session-count': 1, 'failure-reason-code': 'the policy does not name the host' },
+            { 'result-type': 'starttls-not-supported', 'sending-mta-ip': '203.0.113.1', 'receiving-mx-hostname': 'mx.a.example', 'receiving-ip': '192.0.2.1', 'failed-session-count': 1 },
             { 'result-type': 'sts-webpki-invalid', 'failed-session-count': 1, 'failure-reason-code': 'untrusted' },
           ],
         },
-        { 'policy': { 'policy-type': 'tlsa', 'policy-domain': 'a.example', 'mx-host': ['mx.a.example'] }, 'summary': { 'total-successful-session-count': 1, 'total-failure-session-count': 0 } },
+        { 'policy': { 'policy-type': 'tlsa', 'policy-string': [`3 1 1 ${'AB'.repeat(32)}`], 'policy-domain': 'mx.a.example' }, 'summary': { 'total-successful-session-count': 1, 'total-failure-session-count': 0 } },
+        {
+          'policy': { 'policy-type': 'tlsa', 'policy-string': [`0 1 1 ${'AB'.repeat(32)}`], 'policy-domain': 'mx2.a.example' }, 'summary': { 'total-successful-session-count': 0, 'total-failure-session-count': 1 },
+          'failure-details': [{ 'result-type': 'tlsa-invalid', 'sending-mta-ip': '203.0.113.1', 'receiving-mx-hostname': 'mx.a.example', 'receiving-ip': '192.0.2.1', 'failed-session-count': 1, 'failure-reason-code': 'none of the records can be used' }],
+        },
+        {
+          'policy': { 'policy-type': 'tlsa', 'policy-domain': 'mx3.a.example' }, 'summary': { 'total-successful-session-count': 0, 'total-failure-session-count': 1 },
+          'failure-details': [{ 'result-type': 'dnssec-invalid', 'receiving-mx-hostname': 'mx.a.example', 'failed-session-count': 1, 'failure-reason-code': 'no answer on TLSA of it' }],
+        },
       ],
     });
   });
@@ -163,7 +177,7 @@ describe('reports on TLS', () => {
     const { policies } = json(bytes) as { readonly policies: readonly { readonly policy: unknown; readonly summary: unknown }[] };
     assert.equal(type, 'application/tlsrpt+gzip');
     assert.deepEqual(policies.map(({ policy, summary }) => [policy, summary]), [[
-      { 'policy-type': 'no-policy-found', 'policy-domain': 'a.example', 'mx-host': ['mx.a.example'] },
+      { 'policy-type': 'no-policy-found', 'policy-domain': 'a.example' },
       { 'total-successful-session-count': 0, 'total-failure-session-count': 1 },
     ]]);
     assert.ok(on.names.asked.includes('TXT _smtp._tls.quiet.example'));
@@ -210,12 +224,28 @@ describe('reports on TLS', () => {
   });
 
   test('are of 10,000 domains at most, with 32 kinds of failure each; what is beyond is in the sums', () => {
-    const tally = new TlsTally(() => undefined);
+    const counts = new TlsCounts();
+    const tally = new TlsTally(counts, { nowMs: () => 0, wallMs: () => NOON_MS }, () => undefined);
     for (let i = 0; i < 10_001; i++) tally.onSession(`${String(i)}.example`, SESSION, GOOD);
     for (let i = 0; i < 100; i++) tally.onFailedSession('1.example', { ...SESSION, address: `192.0.2.${String(i)}` }, 'x'.repeat(10_000));
-    const taken = tally.take();
-    const of = taken.get('1.example')?.get('no-policy-found');
-    assert.deepEqual([taken.size, of?.failures, of?.details.size, [...of?.details.values() ?? []][0]?.reason.length], [10_000, 100, 32, 200]);
-    assert.equal(tally.take().size, 0);
+    const [day = 0] = counts.days();
+    assert.equal(counts.domains(day).length, 10_000);
+    const [of] = counts.take(day, '1.example')?.policies ?? [];
+    assert.deepEqual([of?.successes, of?.failures, of?.details.length, of?.details[0]?.reason.length], [1, 100, 32, 200]);
+    assert.equal(counts.take(day, '1.example'), undefined);
+  });
+
+  test('have a bound of characters in all, which what was taken gives back', () => {
+    const counts = new TlsCounts();
+    const dane = { records: [{ ...TLSA, association: new Uint8Array(4_000) }], names: ['mx.example'] };
+    const tally = new TlsTally(counts, { nowMs: () => 0, wallMs: () => NOON_MS }, () => undefined);
+    const fill = (): number => {
+      for (let i = 0; i < 10_000; i++) tally.onSession(`${String(i)}.example`, { ...SESSION, dane: { ...dane, records: [...dane.records] } }, GOOD);
+      return [...counts.all()].length;
+    };
+    const held = fill();
+    assert.ok(held > 1_000 && held < 3_000, String(held));
+    for (const day of counts.days()) for (const domain of counts.domains(day)) counts.take(day, domain);
+    assert.deepEqual([counts.days(), fill()], [[], held]);
   });
 });
