@@ -171,8 +171,8 @@ function handshake(port: number, ca: string, ticket?: Buffer): Promise<Handshake
       clear.removeAllListeners('data');
       // The name is the load client's business.
       const socket = connect({ socket: clear, checkServerIdentity: () => undefined, rejectUnauthorized: false, ca, session: ticket });
-      // Behind the handshake in TLS 1.3.
-      socket.on('session', (given: Buffer) => {
+      // A ticket comes behind the handshake in TLS 1.3, and perhaps none for one that was resumed.
+      socket.once(ticket === undefined ? 'session' : 'secureConnect', (given = Buffer.alloc(0)) => {
         resolve({ name: `${socket.getProtocol() ?? ''} ${socket.getCipher().name}`, isResumed: socket.isSessionReused(), ticket: given });
         socket.destroy();
       });
