@@ -32,6 +32,8 @@ export interface Load {
   readonly domains?: readonly string[];
   /** By STARTTLS, to a server whose certificate is by this authority. */
   readonly caFile?: string;
+  /** A client that comes back goes on with its session. */
+  readonly resumesTls?: boolean;
 }
 
 /** One measured round. */
@@ -64,7 +66,7 @@ export function loadOptions(port: number, load: Load): Parameters<typeof runClie
     ...(load.messagesPerConnection === undefined ? {} : { messagesPerConnection: load.messagesPerConnection }),
     ...(load.rate === undefined ? {} : { rate: load.rate }),
     ...(load.inTurn === undefined ? {} : { inTurn: load.inTurn }),
-    ...(load.caFile === undefined ? {} : { tls: 'starttls', caFile: load.caFile }),
+    ...(load.caFile === undefined ? {} : { tls: 'starttls', caFile: load.caFile, resumesTls: load.resumesTls ?? false }),
   };
 }
 

@@ -4,7 +4,8 @@
  *   node dist/bench/micro/auth-attack.js [seconds]          20 unless told otherwise
  *
  * Alone and under attack, in turns: how long AUTH takes a user who was not seen before (median, p99 of them), and how
- * late the event loop is at most. The attackers' addresses are their own; each reconnects when it is sent away.
+ * late the event loop is at most. The attackers' addresses are their own; each reconnects when it is sent away. The first
+ * round, while the program is compiled, is shown and not judged. Exit code 1 when the second is worse than is asked for.
  */
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -16,6 +17,7 @@ import { startHarness } from '../../test/dialog/harness.js';
 import { authenticatorOf } from '../../test/dialog/people.js';
 import { selfSigned } from '../../test/dialog/self-signed.js';
 import { SmtpTalk } from '../../test/process/smtp-talk.js';
+import { sayVerdicts } from '../verdicts.js';
 
 const ATTACKERS = 50;
 const USERS = 2000;
@@ -61,6 +63,8 @@ const lines = Array.from({ length: USERS }, (_none, i) => `user${String(i)}@exam
 const { inbound } = await startHarness({ tls, isTlsFirst: true, isSubmission: true }, { authenticator: authenticatorOf(lines) });
 const loop = monitorEventLoopDelay({ resolution: 1 });
 let user = 10;
+/** Of the last two turns. */
+let [aloneMs, attackedMs, lateMs] = [NaN, NaN, NaN];
 for (let round = 0; round < 2; round++) {
   for (const isAttacked of [false, true]) {
     let isOver = false;
@@ -72,9 +76,15 @@ for (let round = 0; round < 2; round++) {
     loop.disable();
     user += took.length;
     isOver = true;
-    const at = (share: number): string => (took[Math.min(took.length - 1, Math.floor(share * took.length))] ?? 0).toFixed(0);
-    console.log(`${isAttacked ? 'under attack' : 'alone       '}: ${String(took.length)} users, AUTH ${at(0.5)} ms (median), ${at(0.99)} ms (p99); event loop late by ${(loop.max / 1e6).toFixed(1)} ms at most`);
+    const at = (share: number): number => took[Math.min(took.length - 1, Math.floor(share * took.length))] ?? NaN;
+    if (isAttacked) [attackedMs, lateMs] = [at(0.99), loop.max / 1e6];
+    else aloneMs = at(0.99);
+    console.log(`${isAttacked ? 'under attack' : 'alone       '}: ${String(took.length)} users, AUTH ${at(0.5).toFixed(0)} ms (median), ${at(0.99).toFixed(0)} ms (p99); event loop late by ${(loop.max / 1e6).toFixed(1)} ms at most`);
     await Promise.race([Promise.all(attackers), pause(3000)]);
   }
 }
-process.exit(0);
+sayVerdicts([
+  { what: 'p99 of users who know their passwords, by that without an attack', value: attackedMs / aloneMs, atMost: 2, unit: ' ×' },
+  { what: 'event loop late under attack', value: lateMs, atMost: 20, unit: ' ms' },
+]);
+process.exit();

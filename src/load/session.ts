@@ -34,6 +34,8 @@ export interface Target {
   readonly tls?: ClientTls;
   /** PEM file of who signs the server's certificate. Default: whom Node trusts. */
   readonly caFile?: string;
+  /** Goes on with the last session in TLS instead of beginning anew. */
+  readonly resumesTls?: boolean;
   /** By which the server chooses its certificate, and which that must bear. Default: the host. */
   readonly tlsName?: string;
   /** Goes by AUTH PLAIN; needs TLS. */
@@ -47,7 +49,7 @@ export class Sessions {
   /** No reply for so long ends a session that waits for one. */
   readonly silenceMs: number;
   readonly buffer = new WriteBuffer();
-  readonly transport = new ClientTransport({ readBufferBytes: READ_BUFFER_BYTES });
+  readonly transport: ClientTransport;
   readonly tlsTerms: TlsTerms;
 
   /** Throws an Error when the target can't be used. */
@@ -57,6 +59,9 @@ export class Sessions {
     this.target = target;
     this.heloName = heloName;
     this.silenceMs = silenceMs;
+    this.transport = new ClientTransport({
+      readBufferBytes: READ_BUFFER_BYTES, resumes: target.resumesTls ?? false,
+    });
     const { caFile } = target;
     if (tls !== 'none' && caFile !== undefined) readPem('ca', caFile);
     this.tlsTerms = { serverName: target.tlsName ?? target.host, mustVerify: true, caFile };

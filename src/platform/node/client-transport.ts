@@ -6,8 +6,9 @@
  *
  * TLS 1.2 or newer. Where the terms ask for it, the server's certificate must come from a CA of their file,
  * or of those that Node knows, and bear the name of the terms; else it is looked at for the log only. TLSA
- * records that can be used judge it instead, after the handshake and before onOpen. No session is kept or
- * resumed: connections are kept instead, and Node takes a session that was begun unjudged for a judged one.
+ * records that can be used judge it instead, after the handshake and before onOpen. No session is resumed:
+ * connections are kept instead, and Node takes a session that was begun unjudged for a judged one. Only a
+ * transport with one server, which is always judged, may be told to.
  * A file of CAs is read anew when it changes; a bad one never replaces a good one. Nobody shows a second
  * chain later (renegotiation).
  *
@@ -46,6 +47,8 @@ export interface ClientTransportOptions {
   readonly readBufferBytes: number;
   /** Who share them; undefined: whom it connects to is trusted with the time of this process. */
   readonly turns?: HandshakeTurns;
+  /** Goes on with the session of the last handshake: all terms have the same server, and it is judged. */
+  readonly resumes?: boolean;
   /** CAs of terms without a file; undefined: those that Node knows. */
   readonly ca?: string;
   /** Who share them; undefined: nobody else. */
@@ -62,6 +65,8 @@ export class ClientTransport implements MailTransport {
   /** By what they hold; as many as the configuration has different terms. */
   readonly #contexts = new Map<string, FollowedFile<SecureContext>>();
   readonly #untrusted = new WeakSet<Connection>();
+  /** The last that was given, where sessions are resumed. */
+  #session: Buffer | undefined;
 
   constructor(options: ClientTransportOptions) {
     this.#options = options;
@@ -95,6 +100,7 @@ export class ClientTransport implements MailTransport {
     }
     const socket = tls.connect({
       socket: clear.giveAway(), secureContext, rejectUnauthorized: mustVerify,
+      ...(this.#session === undefined ? {} : { session: this.#session }),
       // An address is no name that a server could choose its certificate by (RFC 6066 3).
       ...(net.isIP(serverName) === 0 ? { servername: serverName } : {}),
       checkServerIdentity: (_name, certificate) => (terms.isBySts === true
@@ -106,6 +112,7 @@ export class ClientTransport implements MailTransport {
     });
     connection.tellWhenEmpty();
     this.#options.turns?.add(socket);
+    if (this.#options.resumes === true) socket.on('session', (session) => { this.#session = session; });
     socket.once('error', () => {
       // Null, undefined or a code, whatever the type says.
       const why = socket.authorizationError as unknown;

@@ -3,9 +3,13 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { get, type IncomingMessage } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
+import { TLSSocket } from 'node:tls';
+import { SMTPServer } from 'smtp-server';
+import type { SMTPServerOptions } from 'smtp-server';
 
 import { parseMix, type SendProgress } from '../../../src/load/options.js';
 import { runSend } from '../../../src/load/run.js';
@@ -68,6 +72,27 @@ describe('send and sink', () => {
     assert.equal((await sink.report()).ok, true);
     await sink.close();
     while (sink.counts.connectionsOpen > 0) await new Promise(setImmediate);
+  });
+
+  test('a client that comes back by TLS resumes its session if it is told to, else not', { skip: files === undefined ? 'openssl is missing' : false }, async () => {
+    assert.ok(files !== undefined);
+    const [key, cert] = [readFileSync(files.keyFile), readFileSync(files.certFile)];
+    for (const resumesTls of [false, true]) {
+      const resumed: boolean[] = [];
+      const onSecure: SMTPServerOptions['onSecure'] = (socket, _session, done) => {
+        resumed.push(socket instanceof TLSSocket && socket.isSessionReused());
+        done();
+      };
+      const server = new SMTPServer({ secure: true, key, cert, authOptional: true, disableReverseLookup: true, onSecure });
+      server.listen(0, HOST);
+      await once(server.server, 'listening');
+      const { port } = server.server.address() as AddressInfo;
+      const to = { host: HOST, port, tls: 'implicit', caFile: files.certFile, resumesTls } as const;
+      const sent = await runSend({ ...to, count: 3, connections: 1, messagesPerConnection: 1, domains: DOMAINS });
+      await new Promise<void>((resolve) => { server.close(resolve); });
+      assert.equal(sent.accepted, 3);
+      assert.deepEqual(resumed, [false, resumesTls, resumesTls]);
+    }
   });
 
   test('send again what was deferred or cut, and the sink explains the copies', () =>

@@ -82,6 +82,20 @@ describe('checks of passwords', () => {
     assert.deepEqual(kit.running.map(({ password }) => password), ['guess1']);
   });
 
+  test('who was wrong stands behind the others for ten minutes, and no longer', async () => {
+    for (const [nowMs, next] of [[599_999, 'other'], [600_000, 'again']] as const) {
+      const kit = new Kit();
+      kit.ask('x', 'guess', 'attacker');
+      await kit.end();
+      kit.nowMs = nowMs;
+      for (const count of ['1', '2']) kit.ask('x', `before${count}`, `somebody${count}`);
+      kit.ask('x', 'again', 'attacker');
+      kit.ask('x', 'other', 'somebody-else');
+      await kit.end();
+      assert.deepEqual(kit.running.map(({ password }) => password), ['before2', next]);
+    }
+  });
+
   test('a client that was right in the last day stands in front of all, unless it was wrong lately too', async () => {
     const kit = new Kit();
     kit.add('good', 'right');

@@ -96,3 +96,27 @@ test('a server can not show another chain later, by a second handshake', needsTl
     assert.equal(await again, 'ERR_SSL_NO_RENEGOTIATION');
   });
 });
+
+for (const resumes of [false, true]) {
+  test(`a session is ${resumes ? 'resumed by a transport that is told to' : 'never resumed'}`, needsTls, async () => {
+    assert.ok(own !== undefined);
+    const [reused, { certFile }] = [[] as boolean[], own];
+    const options = { key: readFileSync(own.keyFile), cert: readFileSync(certFile) };
+    await withServer(options, (socket) => { reused.push(socket.isSessionReused()); socket.write('x'); }, async (port) => {
+      const transport = new ClientTransport({ readBufferBytes: 16_384, resumes });
+      // What a server sends comes behind its ticket.
+      for (let times = 0; times < 2; times++) await heard(transport, port, certFile);
+    });
+    assert.deepEqual(reused, [false, resumes]);
+  });
+}
+
+/** Resolves when the server has said something in TLS. */
+function heard(transport: ClientTransport, port: number, caFile: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const handlers = { onOpen: () => undefined, onDrain: () => undefined, onClose: (why: string) => { reject(new Error(why)); } };
+    const clear: Connection = transport.connect('127.0.0.1', port, { ...handlers, onData: () => undefined, onOpen: () => {
+      const connection: Connection = transport.secure(clear, { serverName: 'mx.test', mustVerify: true, caFile }, { ...handlers, onData: () => { resolve(); connection.destroy(); } });
+    } });
+  });
+}
