@@ -43,7 +43,7 @@ const FOLLOWED: readonly string[] = [
     'retry', 'lifetime', 'bounce_lifetime', 'concurrency', 'connections', 'messages_per_connection',
     'connection_lifetime', 'connection_idle', 'min_data_rate', 'stop_timeout', 'timeouts',
   ].map((key) => `gateway.delivery.${key}`),
-  'gateway.routes', 'gateway.secret', 'gateway.secret_file',
+  'gateway.routes', 'gateway.dkim', 'gateway.secret', 'gateway.secret_file',
   'gateway.log.level', 'gateway.log.mail',
 ];
 

@@ -54,7 +54,7 @@ import { walksOf } from '../look/walks.js';
 import type {
   GatewayOptions, GatewayPorts, RunningGateway, WorkerReport,
 } from './gateway-options.js';
-import { DkimKeys } from '../dkim/node/dkim-keys.js';
+import { DkimKeys, KEY_WANTED } from '../dkim/node/dkim-keys.js';
 import { DkimSigner } from '../dkim/node/dkim-signer.js';
 import { Blocklists } from '../inbound/blocklists.js';
 import type { Renewal } from '../inbound/listener.js';
@@ -179,8 +179,8 @@ class Gateway implements RunningGateway {
   readonly #rewriting: SenderRewriting | undefined;
   readonly #returnAddresses: ReadonlyMap<string, ReturnAddresses>;
   readonly #returned: ReturnedMail | undefined;
-  readonly #dkimKeys: DkimKeys | undefined;
-  readonly #signer: DkimSigner | undefined;
+  readonly #dkimKeys: DkimKeys;
+  readonly #signer: DkimSigner;
   readonly #senderThread = new SenderThread();
   readonly #dns: DnsClient;
   /** Next hops by name, of deliveries and for `explain`. */
@@ -246,7 +246,7 @@ class Gateway implements RunningGateway {
     this.#retry = new RetrySchedule(options.retry, ports);
     this.#inForce = new ConfigurationInForce(options.configuration.hash, clock);
     this.#dkimKeys = dkimKeysOf(options, ports);
-    this.#signer = signerOf(this.#dkimKeys, clock, ports);
+    this.#signer = new DkimSigner({ keys: this.#dkimKeys, clock, log, metrics: metrics.dkim });
     this.#core = this.#makeCore();
     const { mirrors, leaving, registry, crashes, inHand } = this.#core;
     this.#notes = new LocalNotes(stateDir, { crashes, inHand, incarnation: this.incarnation });
@@ -324,7 +324,7 @@ class Gateway implements RunningGateway {
     });
     await Promise.all([this.#listeners.close(boundMs), this.#dispatcher.stop(boundMs)]);
     this.#returned?.reading.close();
-    this.#dkimKeys?.close();
+    this.#dkimKeys.close();
     this.#dns.close();
     this.#listDns.close();
     this.#https.close();
@@ -722,19 +722,34 @@ class Gateway implements RunningGateway {
 
   /** All that can go wrong does so here. What is not in config/changes.ts is as before. */
   async prepare(options: GatewayOptions): Promise<Renewal> {
-    this.countFollowing(options);
+    this.#followingOf(options);
+    const useKeys = await this.#prepareKeys(options);
     const listeners = await this.#listeners.prepare(options);
     return {
       use: () => {
         if (this.#stopping) return listeners.drop();
         listeners.use();
+        useKeys();
         this.#renew(options);
       },
       drop: () => { listeners.drop(); },
     };
   }
 
-  countFollowing({ routes }: GatewayOptions): number {
+  async countFollowing(options: GatewayOptions): Promise<number> {
+    await this.#prepareKeys(options);
+    return this.#followingOf(options);
+  }
+
+  async #prepareKeys({ dkim }: GatewayOptions): Promise<() => void> {
+    const ready = await this.#dkimKeys.prepare(dkim);
+    if (!('why' in ready)) return ready;
+    const key = ['gateway', 'dkim', ready.index, 'key_file'];
+    throw new NotFollowed(key, `expected ${KEY_WANTED}, found: ${ready.why}`);
+  }
+
+  /** Throws when mail would have no way. */
+  #followingOf({ routes }: GatewayOptions): number {
     const router = createRouter(routes);
     const { registry } = this.#core;
     const whys = [
@@ -798,14 +813,12 @@ function acceptanceOf({ delivery, memory }: GatewayOptions): AcceptanceOptions {
 }
 
 /** All listeners have the same domains; a rescue has none. */
-function explainOptionsOf(options: GatewayOptions, keys: DkimKeys | undefined): ExplainOptions {
+function explainOptionsOf(options: GatewayOptions, keys: DkimKeys): ExplainOptions {
   const { hostName, routes, smtp, delivery: { retry, lifetimeMs }, outbound, inbound } = options;
   const { mx, sources } = outbound;
   const { relayDomains = [], postmaster = '' } = inbound[0] ?? {};
   const listeners = inbound.map(({ host, port }) => addressText(host, port));
-  const dkim = {
-    domains: keys?.domains ?? [], of: (domain: string) => keys?.of(domain).map(publishedKey) ?? [],
-  };
+  const dkim = { domains: keys.domains, of: (domain: string) => keys.of(domain).map(publishedKey) };
   return {
     hostName, routes, smtp, retry, lifetimeMs, mx, sources, dkim, listeners, relayDomains, postmaster,
   };
@@ -816,18 +829,8 @@ function largestBytesOf({ inbound }: GatewayOptions): number {
   return Math.max(0, ...inbound.map(({ messageBytesMax }) => messageBytesMax));
 }
 
-/** Undefined where there is none: then nothing is signed, nor looked at for it. */
-function dkimKeysOf(
-  { dkim }: GatewayOptions, { log, metrics: { reception } }: GatewayPorts,
-): DkimKeys | undefined {
-  if (dkim.length === 0) return undefined;
+function dkimKeysOf({ dkim }: GatewayOptions, { log, metrics: { reception } }: GatewayPorts): DkimKeys {
   return new DkimKeys(dkim, { log, onRead: (isStale) => { reception.followed('dkim', isStale); } });
-}
-
-function signerOf(
-  keys: DkimKeys | undefined, clock: SystemClock, { log, metrics: { dkim: metrics } }: GatewayPorts,
-): DkimSigner | undefined {
-  return keys === undefined ? undefined : new DkimSigner({ keys, clock, log, metrics });
 }
 
 function watchOf(
