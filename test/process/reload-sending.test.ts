@@ -1,6 +1,6 @@
 /**
- * Who a gateway is to those it sends to, changed while it runs: signatures. A message before and one after the reload show
- * the difference; a file that can't be used changes nothing of it.
+ * Who a gateway is to those it sends to, and whom it asks for the way, changed while it runs: signatures, sources, the DNS.
+ * A message before and one after the reload show the difference; a file that can't be used changes nothing of it.
  */
 import assert from 'node:assert/strict';
 import { mkdtempSync, renameSync, rmSync } from 'node:fs';
@@ -10,6 +10,8 @@ import { describe, test, type TestContext } from 'node:test';
 
 import { ED25519, RSA, pem, writeKey } from '../unit/gateway/dkim/node/new-keys.js';
 import { readMaildir, sendRaw } from '../thirdparty/support.js';
+import { ScriptedServer } from '../unit/gateway/outbound/scripted-server.js';
+import { NameServer } from '../unit/platform/node/dns/name-server.js';
 import { HOST, startCluster, until, type Cluster } from './cluster.js';
 import { follows, refuses, type Part } from './reload-kit.js';
 import { SmtpTalk } from './smtp-talk.js';
@@ -117,5 +119,63 @@ describe('a gateway that reads its configuration again', { timeout: 480_000 }, (
     for (let i = 0; i < 12; i++) assert.match(await sendRaw(cluster.smtpPort, Buffer.from('From: a@x.example\r\n\r\nx\r\n'), 'b@far.example'), /^250 /);
     await cluster.sinkHas(12, BOUND_MS);
     for (const mail of readMaildir(cluster.maildir)) assert.deepEqual(signersOf(mail.toString('latin1')), ['r1 x.example']);
+  });
+
+  test('connects from another source with its name, and refuses one that is no address of this machine', async (t) => {
+    const hop = new ScriptedServer();
+    const via = `smtp://${HOST}:${String(await hop.listen())}`;
+    t.after(() => { hop.close(); });
+    const greeted: string[] = [];
+    hop.answer = (verb, connection, line) => {
+      if (verb === 'EHLO') greeted.push(`${hop.sockets[connection - 1]?.remoteAddress ?? ''} ${line}`);
+      return undefined;
+    };
+    const cluster = await startCluster({ sink: false, routes: [{ domain: '*', via }], gateway: { hostname: 'mx.test', delivery: { messages_per_connection: 1 } } });
+    t.after(() => cluster.stop());
+    const send = async (): Promise<string> => {
+      const before = hop.accepted.length;
+      assert.match(await sendRaw(cluster.smtpPort, Buffer.from('x\r\n'), 'b@far.example'), /^250 /);
+      await until('it came', () => hop.accepted.length > before, BOUND_MS, cluster.gateway);
+      return greeted.at(-1) ?? '';
+    };
+    assert.equal(await send(), '127.0.0.1 EHLO mx.test');
+    await follows(cluster, sets({ sources: [{ address: '127.0.0.2', name: 'two.test' }] }));
+    assert.equal(await send(), '127.0.0.2 EHLO two.test');
+    const added = [{ address: '127.0.0.2', name: 'two.test' }, { address: '127.0.0.3' }];
+    await follows(cluster, sets({ sources: added, routes: [{ domain: '*', via, sources: ['127.0.0.3'] }] }));
+    assert.equal(await send(), '127.0.0.3 EHLO mx.test');
+    assert.deepEqual((await cluster.status()).sources?.map(({ address }) => address), ['127.0.0.2', '127.0.0.3']);
+    const foreign = sets({ sources: [...added, { address: '192.0.2.77' }], routes: [{ domain: '*', via, sources: ['127.0.0.2'] }] });
+    await refuses(cluster, foreign, /gateway\.yaml:\d+: gateway\.sources\[2\]\.address: expected an address of this machine, found '192\.0\.2\.77'/);
+    assert.equal(await send(), '127.0.0.3 EHLO mx.test');
+    await follows(cluster, sets({ sources: [], routes: [{ domain: '*', via }] }));
+    assert.equal(await send(), '127.0.0.1 EHLO mx.test');
+  });
+
+  test('asks other resolvers for the way of mail, also of mail that waits, and takes hosts that it did not take', async (t) => {
+    const hop = new ScriptedServer();
+    const port = await hop.listen();
+    t.after(() => { hop.close(); });
+    const broken = await NameServer.start(t, () => ({ rcode: 2 }));
+    const names = await NameServer.start(t, (question) => ({
+      answers: question.startsWith('MX ') ? [{ type: 'MX', name: question.slice(3), ttl: 600, data: { preference: 1, exchange: 'a.there.example' } }]
+        : question === 'A a.there.example' ? [{ type: 'A', name: 'a.there.example', ttl: 600, data: HOST }] : [],
+    }));
+    const resolvers = (server: NameServer): Part => ({ dns: { resolvers: [`${HOST}:${String(server.port)}`] } });
+    const mx = (allow_private_addresses: boolean): Part => ({ delivery: { retry: { first: '100ms', max: '500ms' }, mx: { allow_private_addresses, connections: 1 } } });
+    const cluster = await startCluster({ sink: false, routes: [{ domain: '*', name: 'out', via: `mx:${String(port)}` }], gateway: { ...resolvers(broken), ...mx(false) } });
+    t.after(() => cluster.stop());
+    const waitsFor = (why: string): Promise<void> => until(why, async () => JSON.stringify((await cluster.status()).outages?.mx).includes(why), BOUND_MS, cluster.gateway);
+    assert.match(await sendRaw(cluster.smtpPort, Buffer.from('x\r\n'), 'b@there.example'), /^250 /);
+    await waitsFor('there.example');
+    assert.ok(broken.asked.length > 0);
+    assert.deepEqual(await follows(cluster, sets(resolvers(names))), ['gateway.dns.resolvers']);
+    await waitsFor('127.0.0.1');
+    const before = broken.asked.length;
+    await refuses(cluster, sets({ ...mx(true), dns: { resolvers: ['nowhere'] } }), /gateway\.dns\.resolvers/);
+    assert.equal(hop.accepted.length, 0);
+    await follows(cluster, sets(mx(true)));
+    await until('it came', () => hop.accepted.length === 1, BOUND_MS, cluster.gateway);
+    assert.equal(broken.asked.length, before, 'nobody asks it any more');
   });
 });

@@ -195,7 +195,9 @@ class Gateway implements RunningGateway {
   /** Of handshakes with strangers: next hops, and servers of policies and reports. */
   readonly #turns = new HandshakeTurns();
   readonly #https = new HttpsClient({ turns: this.#turns });
-  readonly #sts: RunningSts | undefined;
+  /** Where mail by MX goes, for policies and reports; deliveries have one of their own. */
+  readonly #mxLookup: MxLookup;
+  readonly #sts: RunningSts;
   readonly #tally: TlsTally | undefined;
   readonly #tlsReporter: TlsReporter | undefined;
   readonly #dispatcher: Dispatcher;
@@ -260,17 +262,17 @@ class Gateway implements RunningGateway {
     this.#listDns = new DnsClient(options.dns, clock);
     this.#lookupWatch = new LookupWatch({ lookups: this.#lookups, log });
     this.#resolvers = watchOf([this.#dns, this.#listDns], options, clock, ports);
-    this.#sts = stsOf(options, clock, { dns: this.#dns, https: this.#https }, ports);
+    this.#mxLookup = new MxLookup(options.outbound.mx, this.#dns);
+    this.#sts = this.#makeSts();
     const isReporting = options.tlsReports !== undefined;
-    this.#tally = isReporting ? new TlsTally((domain) => this.#sts?.kept(domain)?.policy) : undefined;
-    if (this.#sts !== undefined) this.#sts.watch = this.#tally;
+    this.#tally = isReporting ? new TlsTally((domain) => this.#sts.kept(domain)?.policy) : undefined;
+    this.#sts.watch = this.#tally;
     this.#tlsReporter = this.#makeTlsReporter();
     this.#dispatcher = this.#makeDispatcher();
     this.#core.setDeliverySink(this.#dispatcher);
     this.#linkSource = {
       inClear: new NodeTransport({ readBufferBytes: LINK_BUFFER_BYTES, lookup: this.#keptLookups.lookup }),
-      secrets: new SystemSecrets(),
-      packer: new MessagePacker(),
+      secrets: new SystemSecrets(), packer: new MessagePacker(),
       incarnationNonce: new SystemSecrets().randomBytes(8),
     };
     const returnPorts = { memory: this.#core, record: this.#record };
@@ -302,7 +304,9 @@ class Gateway implements RunningGateway {
     this.#tellResolversLeftOut();
     const { learnStores } = this.#options;
     this.#knownStores.start(learnStores === undefined ? undefined : this.#identity.opened.register);
-    await this.#sts?.load();
+    const { usesMtaSts } = this.#options.outbound.mx;
+    if (usesMtaSts) await this.#sts.load();
+    this.#sts.isOn = usesMtaSts;
     this.#dispatcher.start();
     this.#ticker = startTicker(this.#clock, TICK_MS, (nowMs) => { this.#tick(nowMs); });
   }
@@ -328,7 +332,7 @@ class Gateway implements RunningGateway {
     this.#dns.close();
     this.#listDns.close();
     this.#https.close();
-    await this.#sts?.close();
+    await this.#sts.close();
     this.#core.drain();
     this.#core.endOfTurn();
     await this.#lastChangesOut();
@@ -474,14 +478,21 @@ class Gateway implements RunningGateway {
     });
   }
 
+  #makeSts(): RunningSts {
+    const { log, metrics: { sts: metrics } } = this.#ports;
+    return new RunningSts(this.#options.stateDir, {
+      clock: this.#clock, log, metrics, resolver: this.#dns, lookup: this.#mxLookup, https: this.#https,
+    });
+  }
+
   #makeTlsReporter(): TlsReporter | undefined {
-    const { tlsReports, hostName, outbound: { mx } } = this.#options;
+    const { tlsReports, hostName } = this.#options;
     const { log, metrics } = this.#ports;
     const tally = this.#tally;
     if (tlsReports === undefined || tally === undefined) return undefined;
     return new TlsReporter({ ...tlsReports, hostName }, {
       tally, router: this.#router, log, clock: this.#clock, resolver: this.#dns,
-      lookup: new MxLookup(mx, this.#dns), https: this.#https, reception: this.#core, signer: this.#signer,
+      lookup: this.#mxLookup, https: this.#https, reception: this.#core, signer: this.#signer,
       onSent: (how) => { metrics.sts.reported(how); },
     });
   }
@@ -724,6 +735,7 @@ class Gateway implements RunningGateway {
   async prepare(options: GatewayOptions): Promise<Renewal> {
     this.#followingOf(options);
     const useKeys = await this.#prepareKeys(options);
+    if (options.outbound.mx.usesMtaSts) await this.#sts.load();
     const listeners = await this.#listeners.prepare(options);
     return {
       use: () => {
@@ -761,6 +773,7 @@ class Gateway implements RunningGateway {
   }
 
   #renew(options: GatewayOptions): void {
+    const isDnsChanged = JSON.stringify(options.dns) !== JSON.stringify(this.#options.dns);
     // What this machine has of memory may have changed, its limit here has not.
     this.#options = { ...options, memory: this.#options.memory };
     this.#retry = new RetrySchedule(options.retry, this.#ports);
@@ -769,6 +782,13 @@ class Gateway implements RunningGateway {
       longestRetryMs: this.#retry.longestMs, acceptance: acceptanceOf(this.#options),
       largestBytes: largestBytesOf(options),
     });
+    if (isDnsChanged) {
+      this.#dns.renew(options.dns);
+      this.#listDns.renew(options.dns);
+      this.#tellResolversLeftOut();
+    }
+    this.#mxLookup.renew(options.outbound.mx);
+    this.#sts.isOn = options.outbound.mx.usesMtaSts;
     this.#dispatcher.renew(this.#options.outbound);
     this.#reportWay = this.#reportWays();
     this.#inForce.renewed(options.configuration.hash);
@@ -840,15 +860,6 @@ function watchOf(
   const watch = new ResolverWatch(hostName, { clock, log, random, metrics: metrics.dns, resolver: dns });
   for (const one of [dns, ...others]) one.watch = watch;
   return watch;
-}
-
-/** Undefined where no domain's policy counts. */
-function stsOf(
-  { outbound: { mx }, stateDir }: GatewayOptions, clock: SystemClock,
-  { dns: resolver, https }: { readonly dns: DnsClient; readonly https: HttpsClient },
-  { log, metrics: { sts: metrics } }: GatewayPorts,
-): RunningSts | undefined {
-  return mx.usesMtaSts ? new RunningSts(stateDir, mx, { clock, log, resolver, metrics, https }) : undefined;
 }
 
 /** The process that keeps the register's file alone knows all that have a part in it. */
