@@ -305,7 +305,7 @@ function endCrashed(
   endProcess(CRASH_EXIT_CODE);
 }
 
-/** `before`: what is in force, of which the table of recipients is looked after already. */
+/** `before`: what is in force, of which the table of recipients and keys of DKIM are looked after already. */
 function optionsOf({ config, keys }: GatewayFile, before?: GatewayConfig): GatewayOptions {
   const configuration = { hash: configurationHash(keys), routesHash: routesHash(keys) };
   return { ...gatewayOptions(config, before), configuration };
@@ -318,7 +318,12 @@ export function gatewayOptions(
   const { delivery, memory, smtp } = config;
   // To verify a large one takes a second, in which nothing else goes on.
   const isTableKnown = before !== undefined && before.smtp.recipientsFile === smtp.recipientsFile;
-  const judged = isTableKnown ? { ...config, smtp: { ...smtp, recipientsFile: undefined } } : config;
+  const judged = {
+    ...config,
+    ...(isTableKnown ? { smtp: { ...smtp, recipientsFile: undefined } } : {}),
+    // A gateway that runs reads those that are new, and not all of them in one turn.
+    ...(before === undefined ? {} : { dkim: [] }),
+  };
   const unusable = [...unusableFiles(judged), ...unusableLinkFiles(judged, [])];
   if (unusable.length > 0) throw new CliError(unusable.join('\n'));
   return {

@@ -6,7 +6,7 @@
  */
 import { statSync } from 'node:fs';
 import type { GatewayConfig } from '../config/types.js';
-import { readDkimKey, whyNotBeside } from '../gateway/dkim/node/dkim-keys.js';
+import { KEY_WANTED, readDkimKey, whyNotBeside } from '../gateway/dkim/node/dkim-keys.js';
 import type { DkimKey } from '../gateway/dkim/node/dkim-keys.js';
 import { whyNotLoaded } from '../gateway/inbound/hooks/node/module-thread.js';
 import { TableFile, checkTable } from '../gateway/inbound/recipients-file.js';
@@ -57,18 +57,17 @@ export function unusableFiles(config: GatewayConfig): readonly string[] {
 
 /** Each by itself; then whether those of a domain go together. */
 function judgeDkimKeys(dkim: GatewayConfig['dkim'], found: FileFindings): void {
-  const wanted = 'a private key in PEM, RSA of 2048 bits or more, or Ed25519 beside one';
   const placeOf = (index: number): string => `gateway.dkim[${String(index)}].key_file`;
   const keys: DkimKey[] = [];
   dkim.forEach((each, index) => {
-    found.judge(placeOf(index), wanted, () => { keys.push(readDkimKey(each)); });
+    found.judge(placeOf(index), KEY_WANTED, () => { keys.push(readDkimKey(each)); });
   });
   if (keys.length < dkim.length) return;
   const ofDomain = new Map<string, DkimKey[]>(keys.map(({ domain }) => [domain, []]));
   for (const key of keys) ofDomain.get(key.domain)?.push(key);
   keys.forEach((key, index) => {
     const why = whyNotBeside(key, ofDomain.get(key.domain) ?? []);
-    if (why !== '') found.add(placeOf(index), wanted, why);
+    if (why !== '') found.add(placeOf(index), KEY_WANTED, why);
   });
 }
 

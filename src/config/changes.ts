@@ -43,8 +43,8 @@ const FOLLOWED: readonly string[] = [
     'retry', 'lifetime', 'bounce_lifetime', 'concurrency', 'connections', 'messages_per_connection',
     'connection_lifetime', 'connection_idle', 'min_data_rate', 'stop_timeout', 'timeouts',
   ].map((key) => `gateway.delivery.${key}`),
-  'gateway.routes', 'gateway.secret', 'gateway.secret_file',
-  'gateway.log.level', 'gateway.log.mail',
+  'gateway.routes', 'gateway.dkim', 'gateway.sources', 'gateway.dns', 'gateway.delivery.mx',
+  'gateway.secret', 'gateway.secret_file', 'gateway.log.level', 'gateway.log.mail',
 ];
 
 /** Keys that a running store follows, in its section. */

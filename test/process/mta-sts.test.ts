@@ -10,6 +10,7 @@ import type { Answer } from 'dns-packet';
 import { PolicyServer, policyText } from '../unit/gateway/outbound/sts/policy-server.js';
 import { NameServer } from '../unit/platform/node/dns/name-server.js';
 import { HOST, startCluster, until } from './cluster.js';
+import { follows, type Part } from './reload-kit.js';
 import { SmtpTalk } from './smtp-talk.js';
 import { TlsHop, makeCertificates } from './tls-hop.js';
 
@@ -81,10 +82,23 @@ test('a policy of a domain is enforced, survives a kill, and is fetched anew whe
   await until('it is deferred', () => log().includes('so says the MTA-STS policy of the domain'), 30_000, cluster.gateway);
   assert.deepEqual([hop.taken.length, server.asked.length], [1, 1]);
 
+  // The operator has policies count no more, and again.
+  const counts = (mta_sts: boolean): Promise<unknown> => follows(cluster, (gateway) => {
+    const delivery = gateway['delivery'] as Part;
+    Object.assign(gateway, { delivery: { ...delivery, mx: { ...delivery['mx'] as Part, mta_sts } } });
+  });
+  await counts(false);
+  await until('it goes in clear', () => hop.taken.length === 2, 30_000, cluster.gateway);
+  await counts(true);
+  const from = cluster.gateway.logBytes;
+  await put(cluster.smtpPort, `three@${DOMAIN}`);
+  await until('it is deferred', () => cluster.gateway.logSince(from).includes('so says the MTA-STS policy of the domain'), 30_000, cluster.gateway);
+  assert.deepEqual([hop.taken.length, server.asked.length], [2, 1]);
+
   // The domain says that there is no policy any more.
   server.said.set(host, { certificate, text: policyText('none', []) });
   zone.set(`A ${host}`, [{ type: 'A', name: host, ttl: 0, data: POLICY_HOST }]);
   zone.set(`TXT _${host}`, record('2'));
-  await until('it goes in clear', () => hop.taken.length === 2, 60_000, cluster.gateway);
-  assert.deepEqual([hop.taken[1]?.isSecure, server.asked.length], [false, 2]);
+  await until('it goes in clear', () => hop.taken.length === 3, 60_000, cluster.gateway);
+  assert.deepEqual([hop.taken[1]?.isSecure, hop.taken[2]?.isSecure, server.asked.length], [false, false, 2]);
 });

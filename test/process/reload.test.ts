@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { readFileSync, readdirSync, readlinkSync, renameSync, writeFileSync } from 'node:fs';
+import { readFileSync, readdirSync, readlinkSync, writeFileSync } from 'node:fs';
 import { connect, createServer, type AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { describe, test, type TestContext } from 'node:test';
@@ -16,67 +16,17 @@ import { ScriptedServer } from '../unit/gateway/outbound/scripted-server.js';
 import { HOST, startCluster, until, type Cluster } from './cluster.js';
 import { freePorts } from './free-ports.js';
 import { muteServer } from './mute-server.js';
+import { edit, fileOf, follows, refuses, reload, write, type Part } from './reload-kit.js';
 import { SmtpTalk } from './smtp-talk.js';
 import { twinpost } from './twinpost.js';
 
 const BOUND_MS = 20_000;
-const WHO = { reason: 'a test', who: 'a tester' };
-/** A part of the file, to be changed in its place. */
-type Part = Record<string, unknown>;
-
-interface Answered {
-  readonly code: number;
-  readonly error: string;
-  readonly changed: readonly string[];
-}
-
-function fileOf(cluster: Cluster, name = 'gateway'): string {
-  return join(cluster.folder, `${name}.yaml`);
-}
-
-function write(file: string, text: string): void {
-  writeFileSync(`${file}.new`, text);
-  renameSync(`${file}.new`, file);
-}
-
-function edit(cluster: Cluster, change: (gateway: Part) => void, name = 'gateway'): void {
-  const file = fileOf(cluster, name);
-  const whole = JSON.parse(readFileSync(file, 'utf8')) as { readonly gateway: Part };
-  change(whole.gateway);
-  write(file, JSON.stringify(whole, undefined, 2));
-}
-
 /** A port that another program listens at. */
 async function portOfAnother(t: TestContext): Promise<number> {
   const server = createServer().listen(0, HOST);
   t.after(() => { server.close(); });
   await once(server, 'listening');
   return (server.address() as AddressInfo).port;
-}
-
-async function reload({ adminPort }: { readonly adminPort: number }): Promise<Answered> {
-  const response = await fetch(`http://${HOST}:${String(adminPort)}/api/v1/config/reload`, {
-    method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(WHO),
-  });
-  const { error = '', changed = [] } = (await response.json()) as Partial<Answered>;
-  return { code: response.status, error, changed };
-}
-
-async function follows(cluster: Cluster, change: (gateway: Part) => void): Promise<readonly string[]> {
-  edit(cluster, change);
-  const { code, error, changed } = await reload(cluster);
-  assert.equal(code, 200, error);
-  return changed;
-}
-
-async function refuses(cluster: Cluster, change: (gateway: Part) => void, why: RegExp): Promise<void> {
-  const before = readFileSync(fileOf(cluster), 'utf8');
-  edit(cluster, change);
-  const { code, error } = await reload(cluster);
-  assert.equal(code, 409, error);
-  assert.match(error, why);
-  assert.match((await cluster.status()).configuration?.refused ?? '', why);
-  write(fileOf(cluster), before);
 }
 
 async function toRcpt(talk: SmtpTalk, to: string): Promise<string> {

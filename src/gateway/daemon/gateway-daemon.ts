@@ -54,7 +54,7 @@ import { walksOf } from '../look/walks.js';
 import type {
   GatewayOptions, GatewayPorts, RunningGateway, WorkerReport,
 } from './gateway-options.js';
-import { DkimKeys } from '../dkim/node/dkim-keys.js';
+import { DkimKeys, KEY_WANTED } from '../dkim/node/dkim-keys.js';
 import { DkimSigner } from '../dkim/node/dkim-signer.js';
 import { Blocklists } from '../inbound/blocklists.js';
 import type { Renewal } from '../inbound/listener.js';
@@ -178,8 +178,8 @@ class Gateway implements RunningGateway {
   readonly #rewriting: SenderRewriting | undefined;
   readonly #returnAddresses: ReadonlyMap<string, ReturnAddresses>;
   readonly #returned: ReturnedMail | undefined;
-  readonly #dkimKeys: DkimKeys | undefined;
-  readonly #signer: DkimSigner | undefined;
+  readonly #dkimKeys: DkimKeys;
+  readonly #signer: DkimSigner;
   readonly #senderThread = new SenderThread();
   readonly #dns: DnsClient;
   /** Next hops by name, of deliveries and for `explain`. */
@@ -194,7 +194,9 @@ class Gateway implements RunningGateway {
   /** Of handshakes with strangers: next hops, and servers of policies and reports. */
   readonly #turns = new HandshakeTurns();
   readonly #https = new HttpsClient({ turns: this.#turns });
-  readonly #sts: RunningSts | undefined;
+  /** Where mail by MX goes, for policies and reports; deliveries have one of their own. */
+  readonly #mxLookup: MxLookup;
+  readonly #sts: RunningSts;
   readonly #tlsReports: RunningTlsReports | undefined;
   readonly #dispatcher: Dispatcher;
   readonly #inboundRecord: InboundRecord;
@@ -244,7 +246,7 @@ class Gateway implements RunningGateway {
     this.#retry = new RetrySchedule(options.retry, ports);
     this.#inForce = new ConfigurationInForce(options.configuration.hash, clock);
     this.#dkimKeys = dkimKeysOf(options, ports);
-    this.#signer = signerOf(this.#dkimKeys, clock, ports);
+    this.#signer = new DkimSigner({ keys: this.#dkimKeys, clock, log, metrics: metrics.dkim });
     this.#core = this.#makeCore();
     const { mirrors, leaving, registry, crashes, inHand } = this.#core;
     this.#notes = new LocalNotes(stateDir, { crashes, inHand, incarnation: this.incarnation });
@@ -258,15 +260,15 @@ class Gateway implements RunningGateway {
     this.#listDns = new DnsClient(options.dns, clock);
     this.#lookupWatch = new LookupWatch({ lookups: this.#lookups, log });
     this.#resolvers = watchOf([this.#dns, this.#listDns], options, clock, ports);
-    this.#sts = stsOf(options, clock, { dns: this.#dns, https: this.#https }, ports);
+    this.#mxLookup = new MxLookup(options.outbound.mx, this.#dns);
+    this.#sts = this.#makeSts();
     this.#tlsReports = this.#makeTlsReports();
-    if (this.#sts !== undefined) this.#sts.watch = this.#tlsReports?.tally;
+    this.#sts.watch = this.#tlsReports?.tally;
     this.#dispatcher = this.#makeDispatcher();
     this.#core.setDeliverySink(this.#dispatcher);
     this.#linkSource = {
       inClear: new NodeTransport({ readBufferBytes: LINK_BUFFER_BYTES, lookup: this.#keptLookups.lookup }),
-      secrets: new SystemSecrets(),
-      packer: new MessagePacker(),
+      secrets: new SystemSecrets(), packer: new MessagePacker(),
       incarnationNonce: new SystemSecrets().randomBytes(8),
     };
     const returnPorts = { memory: this.#core, record: this.#record };
@@ -298,7 +300,9 @@ class Gateway implements RunningGateway {
     this.#tellResolversLeftOut();
     const { learnStores } = this.#options;
     this.#knownStores.start(learnStores === undefined ? undefined : this.#identity.opened.register);
-    await this.#sts?.load();
+    const { usesMtaSts } = this.#options.outbound.mx;
+    if (usesMtaSts) await this.#sts.load();
+    this.#sts.isOn = usesMtaSts;
     await this.#tlsReports?.load();
     this.#dispatcher.start();
     this.#ticker = startTicker(this.#clock, TICK_MS, (nowMs) => { this.#tick(nowMs); });
@@ -322,11 +326,11 @@ class Gateway implements RunningGateway {
     await Promise.all([this.#listeners.close(boundMs), this.#dispatcher.stop(boundMs)]);
     await this.#tlsReports?.close();
     this.#returned?.reading.close();
-    this.#dkimKeys?.close();
+    this.#dkimKeys.close();
     this.#dns.close();
     this.#listDns.close();
     this.#https.close();
-    await this.#sts?.close();
+    await this.#sts.close();
     this.#core.drain();
     this.#core.endOfTurn();
     await this.#lastChangesOut();
@@ -472,15 +476,22 @@ class Gateway implements RunningGateway {
     });
   }
 
+  #makeSts(): RunningSts {
+    const { log, metrics: { sts: metrics } } = this.#ports;
+    return new RunningSts(this.#options.stateDir, {
+      clock: this.#clock, log, metrics, resolver: this.#dns, lookup: this.#mxLookup, https: this.#https,
+    });
+  }
+
   #makeTlsReports(): RunningTlsReports | undefined {
-    const { id, stateDir, tlsReports, hostName, outbound: { mx } } = this.#options;
+    const { id, stateDir, tlsReports, hostName } = this.#options;
     const { log, metrics, workers } = this.#ports;
     if (tlsReports === undefined) return undefined;
     return new RunningTlsReports({ id, stateDir, reporter: { ...tlsReports, hostName } }, {
       workers: workers && { isFirst: workers.isFirst, tell: (tls) => { workers.tell({ tls }); } },
-      policyOf: (domain) => this.#sts?.kept(domain)?.policy,
+      policyOf: (domain) => this.#sts.kept(domain)?.policy,
       router: this.#router, log, clock: this.#clock, resolver: this.#dns,
-      lookup: new MxLookup(mx, this.#dns), https: this.#https, reception: this.#core, signer: this.#signer,
+      lookup: this.#mxLookup, https: this.#https, reception: this.#core, signer: this.#signer,
       onSent: (how) => { metrics.sts.reported(how); },
     });
   }
@@ -722,19 +733,35 @@ class Gateway implements RunningGateway {
 
   /** All that can go wrong does so here. What is not in config/changes.ts is as before. */
   async prepare(options: GatewayOptions): Promise<Renewal> {
-    this.countFollowing(options);
+    this.#followingOf(options);
+    const useKeys = await this.#prepareKeys(options);
+    if (options.outbound.mx.usesMtaSts) await this.#sts.load();
     const listeners = await this.#listeners.prepare(options);
     return {
       use: () => {
         if (this.#stopping) return listeners.drop();
         listeners.use();
+        useKeys();
         this.#renew(options);
       },
       drop: () => { listeners.drop(); },
     };
   }
 
-  countFollowing({ routes }: GatewayOptions): number {
+  async countFollowing(options: GatewayOptions): Promise<number> {
+    await this.#prepareKeys(options);
+    return this.#followingOf(options);
+  }
+
+  async #prepareKeys({ dkim }: GatewayOptions): Promise<() => void> {
+    const ready = await this.#dkimKeys.prepare(dkim);
+    if (!('why' in ready)) return ready;
+    const key = ['gateway', 'dkim', ready.index, 'key_file'];
+    throw new NotFollowed(key, `expected ${KEY_WANTED}, found: ${ready.why}`);
+  }
+
+  /** Throws when mail would have no way. */
+  #followingOf({ routes }: GatewayOptions): number {
     const router = createRouter(routes);
     const { registry } = this.#core;
     const whys = [
@@ -746,6 +773,7 @@ class Gateway implements RunningGateway {
   }
 
   #renew(options: GatewayOptions): void {
+    const isDnsChanged = JSON.stringify(options.dns) !== JSON.stringify(this.#options.dns);
     // What this machine has of memory may have changed, its limit here has not.
     this.#options = { ...options, memory: this.#options.memory };
     this.#retry = new RetrySchedule(options.retry, this.#ports);
@@ -754,6 +782,13 @@ class Gateway implements RunningGateway {
       longestRetryMs: this.#retry.longestMs, acceptance: acceptanceOf(this.#options),
       largestBytes: largestBytesOf(options),
     });
+    if (isDnsChanged) {
+      this.#dns.renew(options.dns);
+      this.#listDns.renew(options.dns);
+      this.#tellResolversLeftOut();
+    }
+    this.#mxLookup.renew(options.outbound.mx);
+    this.#sts.isOn = options.outbound.mx.usesMtaSts;
     this.#dispatcher.renew(this.#options.outbound);
     this.#reportWay = this.#reportWays();
     this.#inForce.renewed(options.configuration.hash);
@@ -798,14 +833,12 @@ function acceptanceOf({ delivery, memory }: GatewayOptions): AcceptanceOptions {
 }
 
 /** All listeners have the same domains; a rescue has none. */
-function explainOptionsOf(options: GatewayOptions, keys: DkimKeys | undefined): ExplainOptions {
+function explainOptionsOf(options: GatewayOptions, keys: DkimKeys): ExplainOptions {
   const { hostName, routes, smtp, delivery: { retry, lifetimeMs }, outbound, inbound } = options;
   const { mx, sources } = outbound;
   const { relayDomains = [], postmaster = '' } = inbound[0] ?? {};
   const listeners = inbound.map(({ host, port }) => addressText(host, port));
-  const dkim = {
-    domains: keys?.domains ?? [], of: (domain: string) => keys?.of(domain).map(publishedKey) ?? [],
-  };
+  const dkim = { domains: keys.domains, of: (domain: string) => keys.of(domain).map(publishedKey) };
   return {
     hostName, routes, smtp, retry, lifetimeMs, mx, sources, dkim, listeners, relayDomains, postmaster,
   };
@@ -816,18 +849,8 @@ function largestBytesOf({ inbound }: GatewayOptions): number {
   return Math.max(0, ...inbound.map(({ messageBytesMax }) => messageBytesMax));
 }
 
-/** Undefined where there is none: then nothing is signed, nor looked at for it. */
-function dkimKeysOf(
-  { dkim }: GatewayOptions, { log, metrics: { reception } }: GatewayPorts,
-): DkimKeys | undefined {
-  if (dkim.length === 0) return undefined;
+function dkimKeysOf({ dkim }: GatewayOptions, { log, metrics: { reception } }: GatewayPorts): DkimKeys {
   return new DkimKeys(dkim, { log, onRead: (isStale) => { reception.followed('dkim', isStale); } });
-}
-
-function signerOf(
-  keys: DkimKeys | undefined, clock: SystemClock, { log, metrics: { dkim: metrics } }: GatewayPorts,
-): DkimSigner | undefined {
-  return keys === undefined ? undefined : new DkimSigner({ keys, clock, log, metrics });
 }
 
 function watchOf(
@@ -837,15 +860,6 @@ function watchOf(
   const watch = new ResolverWatch(hostName, { clock, log, random, metrics: metrics.dns, resolver: dns });
   for (const one of [dns, ...others]) one.watch = watch;
   return watch;
-}
-
-/** Undefined where no domain's policy counts. */
-function stsOf(
-  { outbound: { mx }, stateDir }: GatewayOptions, clock: SystemClock,
-  { dns: resolver, https }: { readonly dns: DnsClient; readonly https: HttpsClient },
-  { log, metrics: { sts: metrics } }: GatewayPorts,
-): RunningSts | undefined {
-  return mx.usesMtaSts ? new RunningSts(stateDir, mx, { clock, log, resolver, metrics, https }) : undefined;
 }
 
 /** The process that keeps the register's file alone knows all that have a part in it. */

@@ -144,8 +144,8 @@ export interface RunningGateway {
    * Rejects when something of them can't be had: then, and until use(), nothing has changed.
    */
   prepare(options: GatewayOptions): Promise<Renewal>;
-  /** Messages that would go another way. Throws when some would have none. */
-  countFollowing(options: GatewayOptions): number;
+  /** Messages that would go another way. Rejects as prepare() does, but that it opens no port. */
+  countFollowing(options: GatewayOptions): Promise<number>;
   /** A configuration was not taken: for status. */
   refused(why: string): void;
   stop(): Promise<void>;

@@ -290,7 +290,7 @@ export class Listeners {
   }
 
   #makeParts(options: ListenersOptions, before: Parts | undefined): Parts {
-    const { hostName, smtp, inbound, secrets } = options;
+    const { hostName, smtp, inbound, secrets, dns } = options;
     const { usersFile, usersByHttp, recipientsFile, recipientsByHttp, rates, rateExempt } = smtp;
     const fresh: Part<unknown>[] = [];
     const part = <T>(known: Part<T> | undefined, key: unknown, make: () => Made<T>): Part<T> => {
@@ -308,7 +308,7 @@ export class Listeners {
           this.#recipients(options)),
         rates: part(before?.rates, [rates, rateExempt], () => [ratesOf(smtp), () => undefined]),
         hooks: part(before?.hooks, [smtp.hooks], () => this.#hooks(options)),
-        senderChecks: part(before?.senderChecks, [hostName, inbound.some(checksSenders)], () =>
+        senderChecks: part(before?.senderChecks, [hostName, inbound.some(checksSenders), dns], () =>
           this.#senderChecks(options)),
       };
     } catch (error) {

@@ -6,6 +6,8 @@ import type { JudgedMessage } from '../inbound/hooks/message-hook.js';
 import type { Refusal } from '../inbound/session/replies.js';
 
 export interface MessageSigner {
+  /** It has a key of some domain; else there is no need to ask it, and may be the next moment. */
+  readonly isOn: boolean;
   /**
    * A whole message of our own. `mayUse`: whether its client may send from an address. `done` is called once,
    * maybe before this returns: why the message is not taken, or what is put in front of it, on top; nothing

@@ -56,7 +56,7 @@ import { Peer } from './peer.js';
 import type { PeerEvents } from './peer.js';
 import { Dial } from './dial.js';
 import type { ConnectionAccount, FullLimit } from './connection-account.js';
-import type { MxLookup } from './mx-lookup.js';
+import type { MxLookup, MxOptions } from './mx-lookup.js';
 import type { Sources } from './sources.js';
 import { SiteHosts } from './site-hosts.js';
 import type { BackoffOptions, SiteHost } from './site-hosts.js';
@@ -106,6 +106,7 @@ const STS_FAILED = 'a host does not do what the MTA-STS policy of a domain says:
 const SLOW = 'a next hop takes a content slower than delivery.min_data_rate, and is given up';
 
 export interface PoolOptions extends BackoffOptions {
+  readonly mx: Pick<MxOptions, 'connectionsMax'>;
   readonly heloName: string;
   readonly timeouts: StateTimeouts;
   readonly contentBytesPerSecondMin: number;
@@ -137,7 +138,6 @@ export interface Site {
   readonly dane: { readonly domain: string } | undefined;
   /** The domains whose mail goes there enforce it by policies (pure/sts-policy.ts). */
   readonly isBySts: boolean;
-  readonly connectionsMax: number;
 }
 
 export interface PoolPorts {
@@ -323,6 +323,8 @@ export class ConnectionPool implements PeerEvents, LaneHome {
 
   get #isByMx(): boolean { return this.#site.hosts[0]?.isByMx === true; }
 
+  get #connectionsMax(): number { return this.#isByMx ? this.#options.mx.connectionsMax : Infinity; }
+
   /** None of its hosts can be reached. */
   get isDown(): boolean {
     return this.#hosts.downSinceWallMs !== undefined;
@@ -352,7 +354,8 @@ export class ConnectionPool implements PeerEvents, LaneHome {
 
   #fullBy(): FullLimit | undefined {
     const { connections } = this.#ports;
-    const { hosts, connectionsMax } = this.#site;
+    const { hosts } = this.#site;
+    const connectionsMax = this.#connectionsMax;
     if (this.#peers.size >= connectionsMax) {
       const text = `${String(this.#peers.size)} of ${String(connectionsMax)} to its hosts are open`;
       return { key: 'delivery.mx.connections', text };
@@ -710,7 +713,7 @@ export class ConnectionPool implements PeerEvents, LaneHome {
 
   get #isFull(): boolean {
     const { connections } = this.#ports;
-    return this.#peers.size >= this.#site.connectionsMax || connections.areAllOpen;
+    return this.#peers.size >= this.#connectionsMax || connections.areAllOpen;
   }
 
   /** For another pool, whose mail waits for one. */
@@ -722,7 +725,7 @@ export class ConnectionPool implements PeerEvents, LaneHome {
 
   #connectWanted(): void {
     const { connections } = this.#ports;
-    const own = this.#site.connectionsMax - this.#peers.size;
+    const own = this.#connectionsMax - this.#peers.size;
     const left = connections.room(this.#isByMx);
     if (left <= 0 && own > 0 && this.#retries.length + this.#startable(1) > 0) connections.noteRefused();
     const room = Math.min(own, left);

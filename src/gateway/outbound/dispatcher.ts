@@ -164,13 +164,14 @@ export class Dispatcher implements DeliverySink, InFlight {
   }
 
   /**
-   * For connections from now on; those that are open keep their timeouts. What names hosts and addresses
-   * (`mx`, `sources`) stays as it was. Routes are other ones: nothing more begins the old way.
-   * The DNS is asked for everything anew.
+   * For connections from now on; those that are open keep their timeouts, and the address they come from.
+   * Routes are other ones: nothing more begins the old way. The DNS is asked for everything anew.
    */
   renew(options: DispatcherOptions): void {
     this.#options = options;
     this.#ports.resolver.forgetAll?.();
+    this.#poolPorts.lookup.renew(options.mx);
+    this.#sources.renew(options.sources);
     this.#poolPorts.connections.renew(limitsOf(options));
     for (const pool of this.#pools.values()) pool.renew(options);
     for (const queue of this.#seats.keys()) {
@@ -336,7 +337,7 @@ export class Dispatcher implements DeliverySink, InFlight {
     const key = nextHopKey(hop);
     const pool = this.#pools.get(key) ?? this.#makePool({
       key, protocol, hosts: [new SiteHost(host, port, 0, false), ...others.map(siteHostOf)], tls,
-      auth, sources, tlsNeed, dane: undefined, isBySts: false, connectionsMax: Infinity,
+      auth, sources, tlsNeed, dane: undefined, isBySts: false,
     });
     pool.add(lane);
     return pool;
@@ -360,7 +361,7 @@ export class Dispatcher implements DeliverySink, InFlight {
       new SiteHost(name, port, preference, true, isUnnamed));
     return this.#makePool({
       key, protocol: 'smtp', hosts: [...hosts, ...others.map(siteHostOf)], tls, dane, sources,
-      tlsNeed, isBySts, auth: undefined, connectionsMax: this.#options.mx.connectionsMax,
+      tlsNeed, isBySts, auth: undefined,
     });
   }
 

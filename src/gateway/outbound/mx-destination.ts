@@ -99,8 +99,10 @@ export class MxDestination implements LaneHome {
     }
   }
 
+  /** Its way is asked for anew, too. */
   renew(options: BackoffOptions): void {
     this.#options = options;
+    this.#askedMs = -Infinity;
   }
 
   tick(nowMs: number): void {

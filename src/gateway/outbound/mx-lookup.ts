@@ -28,12 +28,16 @@ export interface MxOptions {
 }
 
 export class MxLookup {
-  readonly #options: MxOptions;
+  #options: MxOptions;
   readonly #resolver: Resolver;
 
   constructor(options: MxOptions, resolver: Resolver) {
     this.#options = options;
     this.#resolver = resolver;
+  }
+
+  renew(options: MxOptions): void {
+    this.#options = options;
   }
 
   get allowsPrivate(): boolean { return this.#options.allowsPrivate; }

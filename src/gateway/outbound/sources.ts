@@ -61,15 +61,22 @@ class OneSource implements MailSource {
 }
 
 export class Sources {
-  readonly #all: readonly OneSource[];
-  readonly #ofIpv6: readonly OneSource[];
+  #all: readonly OneSource[] = [];
+  #ofIpv6: readonly OneSource[] = [];
   readonly #ports: SourcePorts;
   #nowMs = 0;
 
   constructor(sources: readonly MailSource[], ports: SourcePorts) {
-    this.#all = sources.map((source) => new OneSource(source));
-    this.#ofIpv6 = this.#all.filter(({ address }) => isIpv6(address));
     this.#ports = ports;
+    this.renew(sources);
+  }
+
+  /** What is known of one that stays under its name stays known. */
+  renew(sources: readonly MailSource[]): void {
+    const before = this.#all;
+    this.#all = sources.map((source) => before.find(({ address, name }) =>
+      address === source.address && name === source.name) ?? new OneSource(source));
+    this.#ofIpv6 = this.#all.filter(({ address }) => isIpv6(address));
   }
 
   get areNone(): boolean {

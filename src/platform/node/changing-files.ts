@@ -51,6 +51,11 @@ export class FollowedFile<T> {
     return this.#why;
   }
 
+  /** What is on disk is in force. */
+  get isCurrent(): boolean {
+    return this.#why === '' && stampOf(...this.#files) === this.#stamp;
+  }
+
   /** Whether the files have changed since the last look; then they are read. */
   look(): boolean {
     const stamp = stampOf(...this.#files);

@@ -57,7 +57,7 @@ function newSigner(): DkimSigner {
     { domain, selector: 'e1', algorithm: 'ed25519-sha256', key: ED25519, keyFile: '', expiresAfterMs: undefined },
     { domain, selector: 'r1', algorithm: 'rsa-sha256', key: RSA, keyFile: '', expiresAfterMs: 7 * 86_400_000 },
   ];
-  return new DkimSigner({ keys: { of: keys }, clock: { nowMs: () => performance.now(), wallMs: () => Date.now() }, log: NO_LOG, metrics: new DkimMetrics() });
+  return new DkimSigner({ keys: { areNone: false, of: keys }, clock: { nowMs: () => performance.now(), wallMs: () => Date.now() }, log: NO_LOG, metrics: new DkimMetrics() });
 }
 
 /** The message behind its signatures, which may be none; cut into pieces by lot. */

@@ -20,7 +20,7 @@ test('OpenDKIM verifies a thousand odd messages, and finds one broken that was c
   const folder = mkdtempSync(join(tmpdir(), 'twinpost-opendkim-'));
   try {
     const key = { domain: 'x.example', selector: 'r1', algorithm: 'rsa-sha256', key: RSA, keyFile: '', expiresAfterMs: undefined } as const;
-    const signer = new DkimSigner({ keys: { of: () => [key] }, clock: { nowMs: () => performance.now(), wallMs: () => Date.now() }, log: NO_LOG, metrics: new DkimMetrics() });
+    const signer = new DkimSigner({ keys: { areNone: false, of: () => [key] }, clock: { nowMs: () => performance.now(), wallMs: () => Date.now() }, log: NO_LOG, metrics: new DkimMetrics() });
     const names: string[] = [];
     for (let seed = 0; seed <= ODD_MESSAGES; seed++) {
       const message = Buffer.from(oddMail(seed, ' a@x.example'), 'latin1');

@@ -1,7 +1,8 @@
 /**
  * The keys that messages are signed with (`dkim` of the configuration): one file each, PEM of PKCS #1 or
- * PKCS #8, which nobody but its owner and group may read. Judged by `config check` and by the start alike;
- * looked at again while the gateway runs. A file that can't be used never replaces a key that can.
+ * PKCS #8, which nobody but its owner and group may read. Judged by `config check`, by the start and by a
+ * reload alike; looked at again while the gateway runs. A file that can't be used never replaces a key that
+ * can. To read a key takes a millisecond: a reload reads those that are new, a turn of the loop each.
  *
  *   RSA      2048 bits or more (RFC 8301 3.2)
  *   Ed25519  beside an RSA key of the same domain only: readers that don't know it (RFC 8463 is newer than
@@ -9,8 +10,10 @@
  */
 import { createPrivateKey } from 'node:crypto';
 import type { KeyObject } from 'node:crypto';
+import { errorText } from '../../../base/error-text.js';
 import { tlsErrorText } from '../../../platform/node/certificates.js';
 import { FollowedFile } from '../../../platform/node/changing-files.js';
+import { inSteps } from '../../../platform/node/in-steps.js';
 import { readSecretFile } from '../../../platform/node/secret-file.js';
 import type { EventLog } from '../../../platform/ports.js';
 import type { DkimAlgorithm } from '../signature-field.js';
@@ -34,6 +37,9 @@ const KEY_BYTES_MAX = 64 * 1024;
 const LOOK_MS = 1000;
 /** Some 2 ms of a turn; ten thousand keys are looked at in less than a minute. */
 const LOOKED_AT_ONCE = 256;
+
+/** What is expected of the file of each. */
+export const KEY_WANTED = 'a private key in PEM, RSA of 2048 bits or more, or Ed25519 beside one';
 
 /** Throws an Error that names the file. */
 function readKey(file: string): KeyObject {
@@ -74,26 +80,32 @@ export function whyNotBeside(key: DkimKey, ofDomain: readonly DkimKey[]): string
 
 export interface DkimKeysPorts {
   readonly log: EventLog;
-  /** Some file can't be used, and the key that was read before stays; or all can. */
-  onRead(isStale: boolean): void;
+  /** Some file can't be used, and the key that was read before stays; or all can. Undefined: no key is. */
+  onRead(isStale: boolean | undefined): void;
+}
+
+/** One that can't be used: which of the list, and why. */
+export interface UnusableKey {
+  readonly index: number;
+  readonly why: string;
 }
 
 export class DkimKeys {
   readonly #ports: DkimKeysPorts;
   /** Ed25519 in front of RSA. */
-  readonly #byDomain = new Map<string, DkimKey[]>();
-  readonly #followed: readonly FollowedFile<DkimKey>[];
+  readonly #byDomain = new Map<string, readonly DkimKey[]>();
+  #followed: readonly FollowedFile<DkimKey>[] = [];
   readonly #timer: NodeJS.Timeout;
   #next = 0;
 
   /** Throws as readDkimKey(). */
   constructor(options: readonly DkimKeyOptions[], ports: DkimKeysPorts) {
     this.#ports = ports;
-    this.#followed = options.map(followedKey);
-    for (const { current } of this.#followed) this.#put(current);
-    ports.onRead(false);
+    this.#use(options.map(followedKey));
     this.#timer = setInterval(() => { this.#look(); }, LOOK_MS).unref();
   }
+
+  get areNone(): boolean { return this.#byDomain.size === 0; }
 
   get domains(): readonly string[] { return [...this.#byDomain.keys()]; }
 
@@ -102,8 +114,44 @@ export class DkimKeys {
     return this.#byDomain.get(domain) ?? [];
   }
 
+  /** Other keys, ready to be used by a call; nothing has changed before. Or one that can't be used. */
+  async prepare(options: readonly DkimKeyOptions[]): Promise<(() => void) | UnusableKey> {
+    const followed = await inSteps(this.#read(options));
+    return 'why' in followed ? followed : () => { this.#use(followed); };
+  }
+
   close(): void {
     clearInterval(this.#timer);
+  }
+
+  *#read(options: readonly DkimKeyOptions[]): Generator<undefined, FollowedFile<DkimKey>[] | UnusableKey> {
+    const known = new Map(this.#followed.map((one) => [textOf(one.current), one]));
+    const followed: FollowedFile<DkimKey>[] = [];
+    const ofDomain = new Map<string, DkimKey[]>();
+    for (const [index, one] of options.entries()) {
+      const before = known.get(textOf(one));
+      const isKept = before?.isCurrent === true;
+      try {
+        followed.push(isKept ? before : followedKey(one));
+      } catch (error) {
+        return { index, why: errorText(error) };
+      }
+      const key = followed[index]?.current;
+      if (key !== undefined) ofDomain.set(key.domain, [...ofDomain.get(key.domain) ?? [], key]);
+      if (!isKept || index % LOOKED_AT_ONCE === 0) yield;
+    }
+    for (const [index, { current }] of followed.entries()) {
+      const why = whyNotBeside(current, ofDomain.get(current.domain) ?? []);
+      if (why !== '') return { index, why };
+    }
+    return followed;
+  }
+
+  #use(followed: readonly FollowedFile<DkimKey>[]): void {
+    this.#followed = followed;
+    this.#byDomain.clear();
+    for (const { current } of followed) this.#put(current);
+    this.#ports.onRead(followed.length === 0 ? undefined : false);
   }
 
   #put(key: DkimKey): void {
@@ -133,13 +181,18 @@ export class DkimKeys {
   }
 }
 
+/** Of two that are alike nothing differs but what the file holds. */
+function textOf({ domain, selector, keyFile, expiresAfterMs }: DkimKeyOptions): string {
+  return JSON.stringify([domain, selector, keyFile, expiresAfterMs]);
+}
+
 /** Throws as readDkimKey(). */
 function followedKey(options: DkimKeyOptions): FollowedFile<DkimKey> {
   let algorithm: DkimAlgorithm | undefined;
   return new FollowedFile([options.keyFile], () => {
     const read = readDkimKey(options);
     algorithm ??= read.algorithm;
-    if (read.algorithm !== algorithm) throw new Error('it is of the other kind; that needs a restart');
+    if (read.algorithm !== algorithm) throw new Error('it is of the other kind; that needs a reload');
     return read;
   });
 }

@@ -13,7 +13,6 @@
 import { constants, createHash, hash, sign } from 'node:crypto';
 import type { Hash } from 'node:crypto';
 import { errorText } from '../../../base/error-text.js';
-import { invariant } from '../../../base/invariant.js';
 import { OnceInAWhile } from '../../../base/once-in-a-while.js';
 import { latin1Bytes } from '../../../base/utf8.js';
 import type { DkimMetrics, DkimOutcome } from '../../../observability/dkim-metrics.js';
@@ -49,7 +48,8 @@ const NOTHING = new Uint8Array(0);
 const anyAddress = (): boolean => true;
 
 export interface DkimSignerPorts {
-  readonly keys: { of(domain: string): readonly DkimKey[] };
+  /** Others from one turn to the next; what is under way is signed with those that it began with. */
+  readonly keys: { readonly areNone: boolean; of(domain: string): readonly DkimKey[] };
   readonly clock: Clock;
   readonly log: EventLog;
   readonly metrics: DkimMetrics;
@@ -62,6 +62,8 @@ type Ending = Extract<DkimOutcome, 'signed' | 'failed' | 'busy' | 'abandoned'>;
 interface SigningJob {
   readonly pieces: readonly Uint8Array[];
   readonly signable: Signable;
+  /** Of its domain. */
+  readonly keys: readonly DkimKey[];
   isWanted(): boolean;
   readonly done: (ending: Ending, fields: Uint8Array) => void;
 }
@@ -82,6 +84,10 @@ export class DkimSigner implements MessageSigner, ReportSigner {
     this.#signablePorts = { latin1Text, toAscii, hasKey: (domain) => ports.keys.of(domain).length > 0 };
   }
 
+  get isOn(): boolean {
+    return !this.#ports.keys.areNone;
+  }
+
   sign(
     message: JudgedMessage, mayUse: (address: string) => boolean,
     done: (refusal: Refusal | undefined, fields: Uint8Array) => void,
@@ -94,7 +100,8 @@ export class DkimSigner implements MessageSigner, ReportSigner {
     }
     const sinceMs = clock.nowMs();
     this.#take({
-      pieces: message.content, signable, isWanted: () => !message.isAbandoned,
+      pieces: message.content, signable, keys: this.#ports.keys.of(signable.domain),
+      isWanted: () => !message.isAbandoned,
       done: (ending, fields) => {
         metrics.message(ending);
         if (ending === 'signed') metrics.seconds.observe((clock.nowMs() - sinceMs) / 1000);
@@ -104,7 +111,8 @@ export class DkimSigner implements MessageSigner, ReportSigner {
   }
 
   signReport(content: Uint8Array, done: (fields: Uint8Array | undefined) => void): boolean {
-    const { metrics } = this.#ports;
+    const { metrics, keys } = this.#ports;
+    if (keys.areNone) return false;
     const pieces = [content];
     const signable = signableOf(pieces, anyAddress, this.#signablePorts);
     if (typeof signable === 'string') return false;
@@ -119,7 +127,7 @@ export class DkimSigner implements MessageSigner, ReportSigner {
     };
     const timer = setTimeout(end, REPORT_WAIT_MS, undefined).unref();
     this.#take({
-      pieces, signable, isWanted: () => !isOver,
+      pieces, signable, keys: keys.of(signable.domain), isWanted: () => !isOver,
       done: (ending, fields) => { end(ending === 'signed' ? fields : undefined); },
     });
     return true;
@@ -166,11 +174,9 @@ export class DkimSigner implements MessageSigner, ReportSigner {
 
   /** With each key of the domain, all at once. */
   #sign(job: SigningJob, bodyHash: string): void {
-    const { domain, names, canonical } = job.signable;
+    const { signable: { domain, names, canonical }, keys } = job;
     const signedAt = Math.floor(this.#ports.clock.wallMs() / 1000);
-    const keys = this.#ports.keys.of(domain);
     const fields: string[] = keys.map(() => '');
-    invariant(keys.length > 0, 'a key is replaced, never taken away');
     let left = keys.length;
     let why = '';
     const onSignature = (): void => {

@@ -790,7 +790,7 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
   get #isHeldWhole(): boolean {
     const { hooks, signer } = this.#desk.ports;
     const isJudged = hooks !== undefined || this.#desk.options.authservId !== '';
-    return isJudged || (signer !== undefined && mayRelay(this));
+    return isJudged || (signer?.isOn === true && mayRelay(this));
   }
 
   #handOver(transaction: MailTransaction, id: number, prefix: Uint8Array): void {
@@ -848,7 +848,7 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
   /** Last of all: a signature covers what others put in front. It stands above them. */
   #sign(held: HeldMessage): void {
     const { signer, toAscii } = this.#desk.ports;
-    if (signer === undefined || !mayRelay(this)) return this.#release(held, NOTHING);
+    if (signer?.isOn !== true || !mayRelay(this)) return this.#release(held, NOTHING);
     // Also on a trusted network: who has shown to be one user is no other.
     const { user, addresses } = held.transaction;
     const mayUse = (address: string): boolean => (user === '' ? this.isTrusted

@@ -1,10 +1,12 @@
-/** MTA-STS of a running gateway: policies (sts-policies.ts) with real HTTPS, and the counters around them. */
+/**
+ * MTA-STS of a running gateway: policies (sts-policies.ts) with real HTTPS, and the counters around them. It
+ * may be off (`delivery.mx.mta_sts`): then no domain has a policy, and what is kept stays as it is.
+ */
 import type { StsMetrics } from '../../../observability/sts-metrics.js';
 import type { HttpsClient } from '../../../platform/node/https-client.js';
 import type { Clock, EventLog } from '../../../platform/ports.js';
 import type { Resolver } from '../../../platform/resolver.js';
-import { MxLookup } from '../mx-lookup.js';
-import type { MxOptions } from '../mx-lookup.js';
+import type { MxLookup } from '../mx-lookup.js';
 import type { StsPolicy } from '../pure/sts-policy.js';
 import type { FetchedPolicy } from './policy-journal.js';
 import { StsPolicies } from './sts-policies.js';
@@ -14,6 +16,7 @@ export interface RunningStsPorts {
   readonly clock: Clock;
   readonly log: EventLog;
   readonly resolver: Resolver;
+  readonly lookup: MxLookup;
   readonly metrics: StsMetrics;
   readonly https: HttpsClient;
 }
@@ -29,12 +32,15 @@ export class RunningSts implements PolicySource, ExplainedPolicies {
   readonly #metrics: StsMetrics;
   /** Undefined: nobody. */
   watch: StsWatch | undefined;
+  /** Only once it is loaded. */
+  isOn = false;
+  #isLoaded = false;
 
-  constructor(stateDir: string | undefined, mx: MxOptions, ports: RunningStsPorts) {
-    const { clock, log, resolver, metrics, https } = ports;
+  constructor(stateDir: string | undefined, ports: RunningStsPorts) {
+    const { clock, log, resolver, lookup, metrics, https } = ports;
     this.#metrics = metrics;
     this.#policies = new StsPolicies(stateDir, {
-      clock, log, resolver, https, lookup: new MxLookup(mx, resolver),
+      clock, log, resolver, https, lookup,
       onFetched: (domain, result) => {
         this.watch?.onFetched(domain, result);
         metrics.fetched(result);
@@ -45,20 +51,23 @@ export class RunningSts implements PolicySource, ExplainedPolicies {
 
   /** Before mail leaves: what is kept from before. */
   async load(): Promise<void> {
+    if (this.#isLoaded) return;
+    this.#isLoaded = true;
     await this.#policies.load();
     this.#metrics.policies = this.#policies.count;
   }
 
   ask(domain: string, done: (policy: StsPolicy | undefined, isUnknown: boolean) => void): void {
-    this.#policies.ask(domain, done);
+    if (this.isOn) this.#policies.ask(domain, done);
+    else done(undefined, false);
   }
 
   knows(domain: string): boolean {
-    return this.#policies.knows(domain);
+    return this.isOn && this.#policies.knows(domain);
   }
 
   kept(domain: string): FetchedPolicy | undefined {
-    return this.#policies.kept(domain);
+    return this.isOn ? this.#policies.kept(domain) : undefined;
   }
 
   failureOf(domain: string): StsFetchResult | undefined {
@@ -66,12 +75,14 @@ export class RunningSts implements PolicySource, ExplainedPolicies {
   }
 
   onFailure(domain: string, what: 'hosts' | 'tls'): void {
+    if (!this.isOn) return;
     if (what === 'hosts') this.watch?.onUnnamed(domain);
     this.#metrics.failures += 1;
     this.#policies.onFailure(domain);
   }
 
   tick(): void {
+    if (!this.isOn) return;
     this.#policies.tick();
     this.#metrics.policies = this.#policies.count;
   }

@@ -82,9 +82,8 @@ interface Asked {
 
 export class DnsClient implements Resolver {
   watch: DnsWatch | undefined;
-  readonly #servers: readonly DnsServer[];
-  /** Hosts that are not asked, as others are believed: of the system, for a file that mixes is refused. */
-  readonly leftOut: readonly string[];
+  #servers: readonly DnsServer[] = [];
+  #leftOut: readonly string[] = [];
   readonly #clock: Clock;
   readonly #atOnceMax: number;
   readonly #cache = new DnsCache();
@@ -104,16 +103,28 @@ export class DnsClient implements Resolver {
   /** The resolver that answered last is asked first. */
   #best = 0;
 
-  constructor({ resolvers, trustsAd }: DnsOptions, clock: Clock, atOnceMax = AT_ONCE_MAX) {
-    const servers = resolvers.length > 0 ? resolvers : getServers().map(serverOf);
-    const all = servers.map((each) => ({ ...each, isTrusted: isBelieved(each.host, trustsAd) }));
-    const believed = all.filter(({ isTrusted }) => isTrusted);
-    this.#servers = believed.length > 0 ? believed : all;
-    this.leftOut = all.filter((each) => !this.#servers.includes(each)).map(({ host }) => host);
+  constructor(options: DnsOptions, clock: Clock, atOnceMax = AT_ONCE_MAX) {
+    this.renew(options);
     this.#clock = clock;
     this.#atOnceMax = atOnceMax;
     this.#slowMax = Math.max(1, Math.floor(atOnceMax * SLOW_SHARE));
     this.#slowKept = Math.floor(atOnceMax * SLOW_KEPT_SHARE);
+  }
+
+  /** Others are asked from now on, for everything anew; who is being asked may still answer. */
+  renew({ resolvers, trustsAd }: DnsOptions): void {
+    const servers = resolvers.length > 0 ? resolvers : getServers().map(serverOf);
+    const all = servers.map((each) => ({ ...each, isTrusted: isBelieved(each.host, trustsAd) }));
+    const believed = all.filter(({ isTrusted }) => isTrusted);
+    this.#servers = believed.length > 0 ? believed : all;
+    this.#leftOut = all.filter((each) => !this.#servers.includes(each)).map(({ host }) => host);
+    this.#best = 0;
+    this.#cache.forgetAll();
+  }
+
+  /** Hosts that are not asked, as others are believed: of the system, for a file that mixes is refused. */
+  get leftOut(): readonly string[] {
+    return this.#leftOut;
   }
 
   /** What it is told of DNSSEC counts. */
@@ -265,10 +276,13 @@ export class DnsClient implements Resolver {
       this.#wait(asked, this.#againLine);
       return this.#startNext();
     }
-    this.#best = at;
     this.#silent.noteAnswer(asked.name);
     this.#leave(asked);
-    this.#keep(asked, verdict.answer, verdict.ttlSeconds * 1000);
+    // What one says that is asked no more serves who waits for it, and nobody else.
+    if (this.#servers.includes(server)) {
+      this.#best = at;
+      this.#keep(asked, verdict.answer, verdict.ttlSeconds * 1000);
+    }
     this.#tell(asked, verdict.answer);
     this.#startNext();
   }

@@ -39,6 +39,7 @@ class SignKit {
 
   constructor(options: Partial<InboundOptions> = {}, hooks?: MessageHooks, address = '127.0.0.1', authenticator?: Authenticator) {
     const signer: MessageSigner = {
+      isOn: true,
       sign: (message, mayUse, done) => {
         this.asked.push({ message, mayUse, done });
         if (this.always) done(undefined, Buffer.from(SIGNATURE));

@@ -6,7 +6,6 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Answer } from 'dns-packet';
 import type { NextHop } from '../../../../src/gateway/mail-types.js';
 import { TlsHop, makeCertificates } from '../../../process/tls-hop.js';
-import { OUTBOUND_DEFAULTS } from '../../../default-options.js';
 import { DEFAULT_TIMEOUTS, State } from '../../../../src/gateway/outbound/pure/session-states.js';
 import { until } from '../../register/real-world.js';
 import { SILENCE, TTL_S, a, mx, ofSource, stage } from './mx-stage.js';
@@ -154,7 +153,7 @@ describe('mail by MX', () => {
     it.send('new.example', 1);
     assert.equal((await it.ended(1))[0]?.[1], '5.1.2');
     it.zone.set('MX new.example', mx([10, 'a.new.example'])).set('A a.new.example', a('127.0.0.1'));
-    it.dispatcher.renew({ ...OUTBOUND_DEFAULTS, heloName: 'gw.test' });
+    it.dispatcher.renew(it.options);
     it.send('new.example', 2);
     assert.equal((await it.ended(2))[1]?.[1], '2.0.0');
   });

@@ -51,7 +51,7 @@ class Stage {
       poolOf: ({ hosts }) => {
         const key = hosts.map(({ name }) => name).join();
         this.pools.push(key);
-        const site = { key, protocol: 'smtp', hosts: hosts.map(({ name }) => new SiteHost(name, 25, 0, true)), tls: undefined, auth: undefined, dane: undefined, sources: undefined, tlsNeed: undefined, isBySts: false, connectionsMax: 0 } as const;
+        const site = { key, protocol: 'smtp', hosts: hosts.map(({ name }) => new SiteHost(name, 25, 0, true)), tls: undefined, auth: undefined, dane: undefined, sources: undefined, tlsNeed: undefined, isBySts: false } as const;
         return new ConnectionPool(site, OUTBOUND_DEFAULTS, ports, 0);
       },
     }, 0);

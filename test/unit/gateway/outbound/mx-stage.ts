@@ -37,6 +37,7 @@ export interface Stage {
   readonly zone: Map<string, Scripted>;
   readonly source: MemorySource;
   readonly dispatcher: Dispatcher;
+  readonly options: DispatcherOptions;
   /** "event text" of all but debug. */
   readonly log: readonly string[];
   readonly names: NameServer;
@@ -78,13 +79,14 @@ export async function stage(t: TestContext, addresses: readonly string[], { know
   const source = new MemorySource();
   const log: string[] = [];
   const limits = { ownNames: ['gw.test'], allowsPrivate: true, usesIpv6: false, usesMtaSts: false, connectionsMax: 20, connectionsPerAddressMax: 100, ...options };
-  const dispatcher = dispatcherFor(source, { ...OUTBOUND_DEFAULTS, heloName: 'gw.test', backoffFirstMs: 300, mx: limits, ...more }, () => true, resolver, Math.random, toldTo(log), undefined, tlsWatch);
+  const sending = { ...OUTBOUND_DEFAULTS, heloName: 'gw.test', backoffFirstMs: 300, mx: limits, ...more };
+  const dispatcher = dispatcherFor(source, sending, () => true, resolver, Math.random, toldTo(log), undefined, tlsWatch);
   t.after(async () => {
     await dispatcher.stop(100);
     resolver.close();
   });
   return {
-    zone, source, log, dispatcher, names, hosts, port,
+    zone, source, log, dispatcher, options: sending, names, hosts, port,
     send: (domain, entry, more = {}) => {
       const queue = new MemoryQueue({ queueName: `out/${domain}`, nextHop: { protocol: 'smtp', host: domain, port, isByMx: true, ...more } });
       source.put(queue, entry, 'content\r\n');

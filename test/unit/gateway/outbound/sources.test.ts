@@ -51,6 +51,17 @@ describe('a source of IPv6', () => {
     assert.deepEqual(world.log, ['source the DNS confirms a source of IPv6: mail by MX leaves from it']);
   });
 
+  test('that stays under its name in another list is not asked about again, and one that is new is', () => {
+    const world = new World();
+    assert.equal(world.at(0), '');
+    world.sources.renew([SIX, { address: '2001:db8::20', name: 'mail.example' }]);
+    assert.equal(world.at(1), '');
+    assert.deepEqual(world.asked.slice(2).map((question) => question.split(' ')[0]), ['PTR', 'AAAA']);
+    assert.deepEqual(world.sources.states().map(({ address, why }) => [address, why === '']), [[SIX.address, true], ['2001:db8::20', false]]);
+    world.sources.renew([]);
+    assert.deepEqual([world.sources.areNone, world.sources.judged()], [true, []]);
+  });
+
   for (const [what, pointer, addresses, why] of [
     ['another name', ['other.example'], ['2001:db8::10'], 'its PTR record says other.example, and not mail.example'],
     ['no name', [], ['2001:db8::10'], 'its PTR record says nothing, and not mail.example'],

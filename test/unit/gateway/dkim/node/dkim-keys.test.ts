@@ -60,7 +60,7 @@ test('a domain has one RSA key, and beside it one of Ed25519', () => {
 
 test('a key that changes is read anew, and one that can\'t be used never replaces it', { timeout: 60_000 }, async () => {
   const told: string[] = [];
-  const stale: boolean[] = [];
+  const stale: (boolean | undefined)[] = [];
   const note = (event: string, text: string, fields: object = {}): void => void told.push(`${event} ${text} ${JSON.stringify(fields)}`);
   const file = writeKey(folder, 'followed.pem', pem(RSA));
   const edFile = writeKey(folder, 'followed-ed.pem', pem(ED25519));
@@ -89,6 +89,38 @@ test('a key that changes is read anew, and one that can\'t be used never replace
     renameSync(join(folder, 'next.pem'), file);
     await until('it is read anew', () => told.at(-1)?.includes('a key for signatures was read anew') === true, 10_000);
     assert.deepEqual([inForce(), stale.at(-1)], [pem(ED25519) + other, false]);
+  } finally {
+    keys.close();
+  }
+});
+
+test('other keys are read before they count, those that stay are not read again, and one that can\'t be used changes nothing', async () => {
+  const stale: (boolean | undefined)[] = [];
+  const file = writeKey(folder, 'stays.pem', pem(RSA));
+  const keys = new DkimKeys([optionsOf(file)], { log: NO_LOG, onRead: (isStale) => void stale.push(isStale) });
+  try {
+    const [before] = keys.of('x.example');
+    const y = optionsOf(writeKey(folder, 'new.pem', pem(RSA)), 'y.example');
+    const ready = await keys.prepare([optionsOf(file), y]);
+    assert.ok(!('why' in ready));
+    assert.deepEqual(keys.domains, ['x.example']);
+    ready();
+    assert.deepEqual(keys.domains, ['x.example', 'y.example']);
+    assert.equal(keys.of('x.example')[0], before);
+    for (const [more, index, why] of [
+      [[optionsOf(join(folder, 'absent.pem'), 'z.example')], 2, /ENOENT/],
+      [[{ ...y, selector: 's2' }], 2, /a second RSA key of y\.example/],
+    ] as const) {
+      const refused = await keys.prepare([optionsOf(file), y, ...more]);
+      assert.ok('why' in refused);
+      assert.equal(refused.index, index);
+      assert.match(refused.why, why);
+    }
+    assert.deepEqual(keys.domains, ['x.example', 'y.example']);
+    const none = await keys.prepare([]);
+    assert.ok(!('why' in none));
+    none();
+    assert.deepEqual([keys.areNone, keys.of('x.example'), stale.at(-1)], [true, [], undefined]);
   } finally {
     keys.close();
   }

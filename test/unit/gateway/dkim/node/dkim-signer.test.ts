@@ -27,10 +27,13 @@ class Kit {
   readonly signer: DkimSigner;
   aheadMs = 0;
 
+  keys: readonly DkimKey[];
+
   constructor(keys: readonly DkimKey[] = [ED_KEY, RSA_KEY]) {
+    this.keys = keys;
     const error = (event: string, _text: string, fields: object = {}): void => void this.told.push(`${event} ${JSON.stringify(fields)}`);
     this.signer = new DkimSigner({
-      keys: { of: (domain) => (domain === 'x.example' ? keys : []) },
+      keys: { areNone: false, of: (domain) => (domain === 'x.example' ? this.keys : []) },
       clock: { nowMs: () => performance.now() + this.aheadMs, wallMs: () => WALL_MS }, log: { ...NO_LOG, error }, metrics: this.metrics,
     });
   }
@@ -130,6 +133,15 @@ describe('the signer', () => {
     assert.equal(all.filter((text) => text.startsWith('DKIM-Signature: ')).length, 1002);
     assert.deepEqual(kit.counted(), { busy: 1, signed: 1002 });
     assert.match(await kit.sign(`${HEADER}\r\nx\r\n`), /^DKIM-Signature: /);
+  });
+
+  test('ends with the keys that it began with, though its domain has none any more', async () => {
+    const kit = new Kit([RSA_KEY]);
+    const asked = Array.from({ length: 5 }, () => kit.sign(`${HEADER}\r\nx\r\n`));
+    kit.keys = [];
+    for (const fields of await Promise.all(asked)) assert.match(fields, /^DKIM-Signature: /);
+    assert.equal(await kit.sign(`${HEADER}\r\nx\r\n`), '');
+    assert.deepEqual(kit.counted(), { 'signed': 5, 'no-key': 1 });
   });
 
   test('tells who comes to come later while those under way do not move', async () => {

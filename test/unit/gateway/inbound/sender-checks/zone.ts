@@ -88,7 +88,7 @@ export function withSignatures(message: string): Promise<string> {
     { domain, selector: 'e1', algorithm: 'ed25519-sha256', key: ED25519, keyFile: '', expiresAfterMs: undefined },
     { domain, selector: 'r1', algorithm: 'rsa-sha256', key: RSA, keyFile: '', expiresAfterMs: undefined },
   ];
-  const signer = new DkimSigner({ keys: { of: keys }, clock: CLOCK, log: NO_LOG, metrics: new DkimMetrics() });
+  const signer = new DkimSigner({ keys: { areNone: false, of: keys }, clock: CLOCK, log: NO_LOG, metrics: new DkimMetrics() });
   return new Promise((resolve) => {
     signer.sign(judged({}, [Buffer.from(message, 'latin1')]), () => true, (_refusal, fields) => {
       resolve(Buffer.from(fields).toString('latin1') + message);

@@ -389,6 +389,21 @@ test('a resolver that is dead is passed over, and the one that answers is asked 
   assert.deepEqual([refusing.asked.length, alive.asked.length], [1, 2]);
 });
 
+test('another list of resolvers is asked for everything anew, and what the one before still says is not kept', async (t) => {
+  const { client, ask } = await field(t, (question) => ({ answers: [a(question.slice(2), '192.0.2.1')] }));
+  const other = await NameServer.start(t, (question) => ({ answers: [a(question.slice(2), '192.0.2.2')] }));
+  const first = async (name: string): Promise<unknown> => {
+    const answer = await ask(name, 'A');
+    return answer.kind === 'found' ? answer.records[0] : answer.kind;
+  };
+  assert.equal(await first('x.example'), '192.0.2.1');
+  const underWay = first('y.example');
+  client.renew({ resolvers: [other.resolver], trustsAd: false });
+  assert.equal(await first('x.example'), '192.0.2.2');
+  assert.equal(await underWay, '192.0.2.1', 'who waited has it');
+  assert.equal(await first('y.example'), '192.0.2.2');
+});
+
 test('a resolver that no way leads to is passed over', async (t) => {
   const alive = await NameServer.start(t, (question) => ({ answers: [a(question.slice(2), '192.0.2.1')] }));
   // A socket may not be connected to it without leave to broadcast: as one without a route, wherever the test runs.
