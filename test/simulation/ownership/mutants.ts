@@ -276,8 +276,6 @@ export const OWNERSHIP_MUTANTS: readonly OwnershipMutant[] = [
     old: 'nowMs - sinceMs >= graceMs ? sinceMs : undefined', new: 'nowMs < 0 ? sinceMs : undefined' },
   { rule: 'orphans', name: 'a partition ends with mail in it', isApart: true, file: HOLDINGS,
     old: 'part.isClosed && isEmpty && holder.mayEnd', new: 'part.isClosed && holder.mayEnd' },
-  { rule: 'orphans', name: 'an orphan takes new mail', heldBy: ORPHANS_TEST, file: 'src/gateway/ownership/holdings.js',
-    old: 'partition.isClosed = isClosed;', new: '' },
   { rule: 'files', name: 'a damaged file is believed', file: STORE,
     old: "if (this.#file?.isSound === false)", new: 'if (this.storeId === "")' },
   { rule: 'files', name: 'of a file that is too large as much is taken as fits', file: STORE,

@@ -820,10 +820,14 @@ class Run {
     }
   }
 
-  /** A record that was made late, by a dead process: its copies are gone, and with no owner a person is asked. */
+  /**
+   * A record that was made late, by a dead process: its copies are gone, and with no owner a person is asked. Or it has
+   * ended meanwhile, as stores say: it comes back, empty, and is shown.
+   */
   #isLossAtStake(partition: string): boolean {
     const world = this.#world;
-    return this.#plan.ids !== undefined && world.copiesOf(partition).length === 0 && world.isAwaitingPerson(partition);
+    if (this.#plan.ids === undefined || world.copiesOf(partition).length > 0) return false;
+    return world.isAwaitingPerson(partition) || world.processes.some(({ holdings }) => holdings?.orphans.has(partition) === true);
   }
 
   /** Nor what an order, or its time, was to end: it was ended, or delivered after all. */
