@@ -146,8 +146,18 @@ export function lineWithout(
  * for it.
  */
 export function isOfLine({ term, line }: Pick<PartitionRecord, 'term' | 'line'>, told: PastTerm): boolean {
-  if (isSameTerm(told.term, term) || told.epoch <= (line.at(-1)?.epoch ?? 0)) return true;
+  if (isSameTerm(told.term, term) || told.epoch <= beforeLine(line)) return true;
   return line.some((past) => isSameTerm(told.term, past.term) && told.epoch <= past.epoch);
+}
+
+/**
+ * The last epoch before the line. Of a partition that has ended and was begun anew, when nobody knew that any
+ * more, the first terms bear the same numbers: its mail is not of the line of that end.
+ */
+function beforeLine(line: readonly PastTerm[]): number {
+  const first = line.at(-1);
+  if (first === undefined) return 0;
+  return isSameTerm(first.term, NO_TERM) ? first.epoch : first.term.number - 1;
 }
 
 /** For tables and traces. */

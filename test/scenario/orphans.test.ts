@@ -9,6 +9,7 @@ import { partitionName } from '../../src/protocol/partition-record.js';
 import { checkNoDuplicates, checkNoLoss, checkOrder } from './checks.js';
 import { Group } from './group.js';
 import type { GroupOptions } from './group.js';
+import type { StoreNode } from './store-node.js';
 
 /** Mail of these gateways waits at the stores, and they are killed. */
 function left(ids: readonly string[], count: number, options: GroupOptions): Group {
@@ -29,6 +30,19 @@ function judged(group: Group): void {
 
 function orphansAt(group: Group, id: string): readonly string[] {
   return (group.gateway(id).core?.holdings.orphans() ?? []).map(({ partition }) => partition);
+}
+
+/** It stops with a file, and starts with another one; what it wrote. */
+function restartedWith(group: Group, store: StoreNode, disk: readonly Uint8Array[]): readonly Uint8Array[] {
+  let written: readonly Uint8Array[] = [];
+  store.leave(0, true, () => {
+    store.kill();
+    written = store.disk;
+  });
+  group.until(() => written.length > 0, 'its file');
+  store.putBack(disk);
+  store.start();
+  return written;
 }
 
 /** Nothing of them is in the register, and no store has a copy. */
@@ -140,6 +154,58 @@ describe('partitions that nobody serves any more', () => {
     assert.ok([0, 1, 2, 3].every(ended), 'their records stay while a store was not told');
     group.cutOff('gw-1', false, [away]);
     group.until(() => isGone(group, 'gw-0', 4), 'their end everywhere');
+    judged(group);
+  });
+
+  test('a disk that is found after the end is told of it: nothing there is delivered again, though nobody else remembers', () => {
+    const group = left(['gw-0'], 6, {
+      gateways: ['gw-0', 'gw-1'], groupOf: { 'gw-1': ['gw-1'] }, alone: ['gw-1'], stores: 3,
+    });
+    const late = group.store('a');
+    const others = group.stores.filter((store) => store !== late);
+    assert.ok([...late.store?.partitions.copies() ?? []].length > 0);
+    const disk = restartedWith(group, late, []);
+    group.gateway('gw-1').start();
+    group.until(() => group.letters.delivered === 12, 'all deliveries');
+    group.until(() => isGone(group, 'gw-0', 4), 'the end of its partitions', 120_000);
+    restartedWith(group, late, disk);
+    group.run(1000);
+    assert.ok(!isGone(group, 'gw-0', 4), 'its copies are back');
+    group.until(() => isGone(group, 'gw-0', 4), 'the end of these', 120_000);
+    for (const store of others) {
+      store.kill();
+      store.start();
+    }
+    group.run(120_000);
+    judged(group);
+    assert.equal(group.log.count('no configuration serves these partitions any more'), 2);
+  });
+
+  test('a disk from before the end takes nothing from what was begun anew since, though nobody else remembers', () => {
+    const group = left(['gw-0'], 6, {
+      gateways: ['gw-0', 'gw-1'], groupOf: { 'gw-1': ['gw-1'] }, alone: ['gw-1'], stores: 3,
+    });
+    group.gateway('gw-1').start();
+    group.until(() => isGone(group, 'gw-0', 4), 'the end of its partitions', 120_000);
+    group.gateway('gw-1').kill();
+    const late = group.store('a');
+    const disk = restartedWith(group, late, []);
+    for (const store of group.stores) {
+      if (store === late) continue;
+      store.kill();
+      store.start();
+    }
+    group.gateway('gw-0').start();
+    group.until(() => group.served('gw-0', 'gw-0').length === 4, 'its partitions again', 120_000);
+    group.hops.script = () => 'hang';
+    for (let i = 0; i < 8; i++) group.submit('gw-0', ['q1', 'q2']);
+    group.run(1000);
+    assert.equal(group.letters.count(COMMITTED), 14);
+    group.gateway('gw-0').kill();
+    group.hops.script = () => 'accept';
+    restartedWith(group, late, disk);
+    group.gateway('gw-1').start();
+    group.until(() => group.letters.delivered === 28, 'all deliveries', 180_000);
     judged(group);
   });
 

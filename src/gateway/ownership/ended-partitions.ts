@@ -15,6 +15,9 @@
  *   3  only when each has said that it keeps it: the record is deleted, by compare-and-set on what says
  *      that it ended
  *
+ *   a disk is found late: a copy of a boot that passed for gone lies at a store (unrecorded.ts), and others
+ *     say that the partition has ended ─► 2, without a record; else it would be mail when nobody knows that
+ *
  *   a store of those is away, and an operator gives it up ─► its name, with partition and term of its end,
  *     into rules/given-up/STORE (given-up-rules.ts), known to have been written; it is waited for no more (3)
  *   that store is back ─ told of each ─► it drops what it has, or knows something newer; then the lines go
@@ -37,8 +40,10 @@ import type { OwnershipRegister } from './ownership-register.js';
 
 export interface EndedPorts {
   readonly packer: Packer;
-  readonly mirrors: Mirrors;
-  readonly register: OwnershipRegister;
+  readonly mirrors: Pick<Mirrors, 'stores' | 'storeOf' | 'askFlush'>;
+  readonly register: Pick<
+    OwnershipRegister, 'partition' | 'deleteEnded' | 'givenUp' | 'addGivenUp' | 'removeGivenUp'
+  >;
 }
 
 interface Ending {
@@ -167,6 +172,12 @@ export class EndedPartitions {
     const returned = this.#returned.get(storeId);
     // Who knows something newer has nothing of what has ended.
     if (returned?.bootId === bootId) returned.told.add(keyOf({ partition, epoch }));
+  }
+
+  /** These stores, in the boots that are up, were told that it has ended. */
+  isToldAt(storeIds: readonly string[], partition: string): boolean {
+    const told = this.#endings.get(partition)?.told;
+    return storeIds.every((storeId) => told?.get(storeId) === this.#ports.mirrors.storeOf(storeId)?.bootId);
   }
 
   forget(partition: string): void {

@@ -614,7 +614,9 @@ export class Holdings {
     // One that is begun anew may have its record at any moment: forgotten, it would deliver beside its
     // successor.
     if (ended === undefined || this.#isWanted(name)) return;
-    if (this.#ports.register.partition(name) !== undefined) {
+    // One that no record told of its end, on a disk that was found late, is told now.
+    const isMissed = !this.#ended.isToldAt(this.#unrecorded.storesWith(name), name);
+    if (isMissed || this.#ports.register.partition(name) !== undefined) {
       this.#ended.goOn(name, ended, this.#rankFor(name) - 1, nowMs);
       return;
     }

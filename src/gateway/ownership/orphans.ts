@@ -30,7 +30,7 @@ export interface OrphansOptions {
 export interface OrphansPorts {
   readonly clock: Clock;
   readonly log: EventLog;
-  readonly register: OwnershipRegister;
+  readonly register: Pick<OwnershipRegister, 'version' | 'living' | 'retired'>;
   /** Partitions of whatever gateway. */
   met(): Iterable<MetPartition>;
 }

@@ -18,8 +18,8 @@ import type { MetPartition, OwnershipRegister } from './ownership-register.js';
 
 export interface UnrecordedPorts {
   readonly packer: Packer;
-  readonly mirrors: Mirrors;
-  readonly register: OwnershipRegister;
+  readonly mirrors: Pick<Mirrors, 'stores' | 'askFlush'>;
+  readonly register: Pick<OwnershipRegister, 'partition' | 'givenUp'>;
 }
 
 interface AskedStore {
@@ -87,6 +87,11 @@ export class UnrecordedPartitions {
       }
     }
     for (const [partition, storeIds] of stores) yield { partition, stores: storeIds, isEnded: false };
+  }
+
+  /** Where a copy of it counts, as stores that are up have said. */
+  storesWith(partition: string): readonly string[] {
+    return [...this.#stores].flatMap(([storeId, { names }]) => (names.includes(partition) ? [storeId] : []));
   }
 
   /** It has ended. */

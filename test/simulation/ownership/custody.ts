@@ -14,11 +14,13 @@
  *               by a takeover or hand-back sent while a copy could be reached, and made when all had died: the
  *               hole that docs/model names (13). It is counted, and a person is asked
  *   fence       no store applies or begins anything under a term below one that it has taken (sim-store.ts)
+ *   orphans     what has ended was empty, and its record goes when no store has anything of it; what no file names
+ *               any more is held and shown until then (simulate.ts)
  *   drains      once faults stop, everything answered 250 is delivered, and the partition is doubled
  * (simulate.ts)
  */
 import type { PartitionRecord, RecordedMember, Term } from '../../../src/protocol/partition-record.js';
-import { holderKey, isMemberOf, isSameTerm } from '../../../src/protocol/partition-record.js';
+import { holderKey, isEnded, isMemberOf, isSameTerm } from '../../../src/protocol/partition-record.js';
 import type { PartitionHolder } from '../../../src/recovery/ownership/holder.js';
 import { PropertyBroken } from './property-broken.js';
 import type { SimStore } from './sim-store.js';
@@ -70,6 +72,8 @@ export class Custody {
   readonly #sentWithout = new Set<string>();
   /** Partitions whose last copy was the memory of a process that was deposed. */
   readonly deposedAlone = new Set<string>();
+  /** Partitions that have ended once. */
+  readonly #ended = new Set<string>();
   #order = 0;
   isTouched = false;
   accepted = 0;
@@ -94,6 +98,13 @@ export class Custody {
     this.#stood.add(termKey(partition, record.term));
     const known = this.#truth.get(partition);
     const isNext = known === undefined || isAfter(record, known);
+    if (!isEnded(record) && this.#ended.has(partition)) this.#foundAfterEnd(partition, record);
+    if (isEnded(record) || (known !== undefined && isEnded(known))) {
+      if (isEnded(record)) this.#onEnded(partition);
+      if (isNext) this.#truth.set(partition, record);
+      this.isTouched = true;
+      return;
+    }
     if (known !== undefined && isNext && record.members.length === 0) this.#checkLastMember(partition, known, record);
     if (known?.members.length === 0 && isNext && !isSameTerm(known.term, record.term)) {
       this.#memoryIsGivenUp(partition, known, record);
@@ -105,6 +116,37 @@ export class Custody {
     if (known !== undefined && record.gaveUp.length > known.gaveUp.length && !isInMemory) this.#giveUp(partition, record);
     if (isNext) this.#truth.set(partition, record);
     this.isTouched = true;
+  }
+
+  /** What was answered 250 must be delivered by then; what may still come back is looked at in the end. */
+  #onEnded(partition: string): void {
+    this.#world.count('ended');
+    this.#ended.add(partition);
+    for (const letter of this.#due.get(partition) ?? []) {
+      if (letter.isLost || letter.isAway) continue;
+      throw new PropertyBroken(`orphans: ${partition} has ended, and message ${String(letter.id)} waits in it`);
+    }
+  }
+
+  /** A copy that was set aside, on a disk that is found after the end, which did not know it: what it has comes again (16). */
+  #foundAfterEnd(partition: string, { members }: PartitionRecord): void {
+    for (const { storeId, bootId } of members) {
+      const store = this.#world.stores.find((each) => each.storeId === storeId);
+      const copy = store?.holdsIn(partition, bootId);
+      if (copy === undefined || copy.foundedBy !== undefined || store?.isOfLateDisk !== true) continue;
+      this.#world.count('found after its end');
+      this.adopted([...copy.ids]);
+    }
+  }
+
+  /** While its record stands, a copy that comes back is known to be none: it goes last. */
+  onDeleted(partition: string): void {
+    this.#truth.delete(partition);
+    for (const store of this.#world.stores) {
+      const count = store.countIn(partition);
+      // Its disk was found late, in a boot that passed for gone: it is told when it is met (checkIds).
+      if (count > 0 && !store.isOfLateDisk) throw new PropertyBroken(`orphans: the record of ${partition} is gone, and ${store.storeId} has ${String(count)} messages of it`);
+    }
   }
 
   /** It was undone, and nobody has a copy of it any more: what the register says next is the truth. */

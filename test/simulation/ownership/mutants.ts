@@ -1,6 +1,6 @@
 /**
- * Mutants of the ownership rules: each rule removed once, as a textual patch on the built JavaScript. Those of PART and
- * STORE are patches of this world's own stand-ins, and show that it would see the rule broken; the production code of the
+ * Mutants of the ownership rules: each rule removed once, as a textual patch on the built JavaScript. Those of PART,
+ * STORE and HOLDINGS are patches of this world's own stand-ins, and show that it would see the rule broken; the production code of the
  * same rule (store.ts, commit-point.ts, holding.ts, spill) is patched in ../mutants.ts. The world runs
  * on a patched copy of the build and must find a broken property within SEEDS seeds. A patch that does not fit its
  * file in exactly one place fails, too.
@@ -11,7 +11,7 @@
  * equal number with another nonce, and a file that carries no terms.
  */
 import { spawnSync } from 'node:child_process';
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { BUILD, judgeByTest, patch, type Patch } from '../patched-build.js';
@@ -22,6 +22,8 @@ export interface OwnershipMutant extends Patch {
   readonly rule: string;
   readonly name: string;
   readonly also?: readonly Patch[];
+  /** What it needs is drawn apart: the other seeds are not tried. */
+  readonly isApart?: true;
   /** Where SEEDS seeds do not meet what it needs: a test that fails without the rule, and is run instead. */
   readonly heldBy?: string;
 }
@@ -45,6 +47,11 @@ const DISKS_TEST = 'test/scenario/late-disks.test.ts';
 const ADOPTED_TEST = 'test/scenario/adopted.test.ts';
 const PART = 'test/simulation/ownership/sim-process.js';
 const STORE = 'test/simulation/ownership/sim-store.js';
+const HOLDINGS = 'test/simulation/ownership/sim-holdings.js';
+const ENDED = 'src/gateway/ownership/ended-partitions.js';
+const ORPHANS = 'src/gateway/ownership/orphans.js';
+const RECORD_TEST = 'test/unit/protocol/partition-record.test.ts';
+const ORPHANS_TEST = 'test/scenario/orphans.test.ts';
 
 export const OWNERSHIP_MUTANTS: readonly OwnershipMutant[] = [
   { rule: '1', name: 'own name without its term', file: HOLDER,
@@ -259,6 +266,16 @@ export const OWNERSHIP_MUTANTS: readonly OwnershipMutant[] = [
     old: 'isHeld: held.has(id)', new: 'isHeld: held.size < 0' },
   { rule: '17', name: 'a hold is forgotten in a fill', file: STORE,
     old: 'copy.held = new Set(snapshot.held);', new: '' },
+  { rule: '15', name: 'the record of an end goes before every store was told', isApart: true, file: ENDED,
+    old: 'const isOpen = this.#untold(partition, ending).length > 0;', new: 'const isOpen = nowMs < 0;' },
+  { rule: '15', name: 'a disk that is found after an end is not told of it', heldBy: ORPHANS_TEST, file: 'src/gateway/ownership/holdings.js',
+    old: 'if (isMissed || ', new: 'if (' },
+  { rule: '15', name: 'what is told within the first term of a line is older than it', heldBy: RECORD_TEST, file: 'src/protocol/partition-record.js',
+    old: 'told.epoch <= beforeLine(line)', new: 'told.epoch <= (line.at(-1)?.epoch ?? 0)' },
+  { rule: 'orphans', name: 'who has no key is gone never', isApart: true, file: ORPHANS,
+    old: 'nowMs - sinceMs >= graceMs ? sinceMs : undefined', new: 'nowMs < 0 ? sinceMs : undefined' },
+  { rule: 'orphans', name: 'a partition ends with mail in it', isApart: true, file: HOLDINGS,
+    old: 'part.isClosed && isEmpty && holder.mayEnd', new: 'part.isClosed && holder.mayEnd' },
   { rule: 'files', name: 'a damaged file is believed', file: STORE,
     old: "if (this.#file?.isSound === false)", new: 'if (this.storeId === "")' },
   { rule: 'files', name: 'of a file that is too large as much is taken as fits', file: STORE,
@@ -305,15 +322,17 @@ export function tryOwnershipMutant(mutant: OwnershipMutant): OwnershipVerdict {
   if (mutant.heldBy !== undefined) return judgeByTest(patches, mutant.heldBy);
   const folder = mkdtempSync(join(tmpdir(), 'ownership-mutant-'));
   try {
-    for (const part of ['src/base', 'src/protocol', 'src/recovery/ownership', 'src/kvs/core/ownership', 'test/simulation/ownership', 'test/simulation/patched-build.js', 'test/arguments.js']) {
+    for (const part of ['src/base', 'src/protocol', 'src/recovery/ownership', 'src/kvs/core/ownership', 'src/gateway/ownership',
+      'src/register', 'src/admin-api', 'src/config/workers.js', 'test/simulation/ownership', 'test/simulation/patched-build.js', 'test/arguments.js']) {
       mkdirSync(join(folder, dirname(part)), { recursive: true });
       cpSync(join(BUILD, part), join(folder, part), { recursive: true, filter: (name) => !name.endsWith('.map') });
     }
+    symlinkSync(join(BUILD, '..', 'node_modules'), join(folder, 'node_modules'));
     writeFileSync(join(folder, 'package.json'), '{ "type": "module" }\n');
     const misfit = patch(folder, patches);
     if (misfit !== '') return { caught: false, text: misfit };
     // Without what seeds draw apart first: most mutants are near.
-    const first = seedsFind(folder, false);
+    const first: OwnershipVerdict = mutant.isApart === true ? { caught: false, text: '' } : seedsFind(folder, false);
     return first.caught ? first : seedsFind(folder, true);
   } finally {
     rmSync(folder, { recursive: true, force: true });

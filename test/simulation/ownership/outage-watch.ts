@@ -97,6 +97,11 @@ export class OutageWatch {
       this.#held.delete(partition);
       return;
     }
+    // What ends is empty: there is nothing to deliver.
+    if (process.holdings?.isGivenToNobody(partition) === true) {
+      this.#held.delete(partition);
+      return;
+    }
     if (lives !== held.lives || lives === '' || process.isFrozen || holder.set?.isEmptyPossible === true) {
       held.lives = lives;
       held.quietMs = world.events.nowMs;

@@ -49,6 +49,8 @@ const FOUND_SINCE: readonly (readonly [string, number])[] = [
   ['a boot that is back is not put out for gone, being the last', 481000097],
   ['of a boot that is back it is known which fences were processed there', 470011087],
   ['what an order reads back repeats what was ended since, whatever a memory knows that the order deposes', 493000700],
+  ['a disk that is found after the end of a partition is told of it', 902],
+  ['what was begun anew is not of the line of an end that a late disk remembers', 7125],
 ];
 const MUTANTS_A_RUN = 3;
 /** The first of them: those that take few seeds. */
@@ -56,7 +58,8 @@ const FIRST_MUTANT = 1;
 /** What a run of SEEDS seeds must have met, or it shows little. */
 const RARE = ['change unknown', 'M = {}', 'diverged member', 'PARTIAL source died', 'rollback', 'takeover',
   'handed back', 'copies given up', 'tail', 'fenced', 'register refuses', 'queue held', 'hold done', 'delete done',
-  'expired', 'file found late', 'its file is damaged', 'its file is too large', 'configured', 'store taken out'];
+  'expired', 'file found late', 'its file is damaged', 'its file is too large', 'configured', 'store taken out',
+  'workers 1 to 2', 'workers 2 to 1', 'renamed', 'renamed back', 'an older id goes on', 'ended', 'ended, and told everywhere'];
 
 describe('ownership of a partition, simulated', () => {
   test('the same seed gives the same run, another seed another one', () => {

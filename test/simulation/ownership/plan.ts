@@ -16,7 +16,23 @@ const EXTRA_FAULTS = ['damaged-file', 'late-file', 'large-file', 'config'] as co
 /** In some of these, drawn apart again: all are stopped in good order, and find their disks later than their start. */
 const LATE_SITE = 'late-site';
 const PLOTS: readonly OwnershipFault[] = ['moved-back', 'appointed-blind', 'impatient', 'empty'];
-export type OwnershipFault = (typeof OWNERSHIP_FAULTS)[number] | (typeof EXTRA_FAULTS)[number] | typeof LATE_SITE;
+/** In seeds of their own: files of gateways change how many workers there are, or the id. */
+const ID_FAULTS = ['workers', 'rename'] as const;
+export type OwnershipFault = (typeof OWNERSHIP_FAULTS)[number] | (typeof EXTRA_FAULTS)[number] | typeof LATE_SITE
+  | (typeof ID_FAULTS)[number];
+
+/** Whose ids change, and who delivers for ids that are no more. */
+export interface IdsPlan {
+  /**
+   * file   one machine: its upper process keeps the register for its workers, and no other gateway knows of it
+   * group  etcd; each gateway's file names all that there are when it starts
+   * all    etcd; no file names any, so that only a person can tell who is gone
+   */
+  readonly layout: 'file' | 'group' | 'all';
+  /** For so long who has no key is not taken for gone. */
+  readonly graceMs: number;
+  readonly workers: number;
+}
 
 export interface OwnershipPlan {
   readonly seed: number;
@@ -43,6 +59,8 @@ export interface OwnershipPlan {
   readonly faultsMs: number;
   /** What died is not started again when faults stop, if the rest can do without. */
   readonly deadStayDead: boolean;
+  /** Undefined: each gateway keeps its id, and each process looks at every partition. */
+  readonly ids: IdsPlan | undefined;
 }
 
 /** Of seven seeds one; none that has found something (ownership.test.ts). */
@@ -54,14 +72,14 @@ export function ownershipPlanOf(seed: number, extras: boolean): OwnershipPlan {
   const plan = firstPlanOf(seed);
   const random = new Prng(seed * 15_485_863 + 3);
   if (!extras || random.below(2) === 0) return plan;
-  return {
+  return withIds({
     ...plan,
     stores: random.below(3) === 0 ? 2 + random.below(7) : plan.stores,
     queues: random.pick([1, 1, 2, 5, 30, 200]),
     hasOrders: random.below(2) === 0,
     lifetimeMs: random.pick([Infinity, Infinity, 4000, 15_000]),
     faults: [...plan.faults, ...EXTRA_FAULTS.filter(() => random.below(4) === 0), ...lateSiteOf(seed)],
-  };
+  });
 }
 
 function lateSiteOf(seed: number): readonly OwnershipFault[] {
@@ -106,5 +124,32 @@ function firstPlanOf(seed: number): OwnershipPlan {
     faultGapMs: random.pick([400, 1200, 3000]),
     faultsMs: 40_000,
     deadStayDead: random.below(3) === 0,
+    ids: undefined,
+  };
+}
+
+/** Of seeds with extras one in so many; none that has found something (ownership.test.ts). */
+const IDS_OF = 3;
+/** Of graces the one of production: it ends long after all faults. */
+const ABSENT_MS = 600_000;
+const SIBLINGS_START_MS = 4000;
+/** Plots count on the same gateways all along; a loss of everything is judged where nobody comes and goes. */
+const NOT_WITH_IDS: readonly OwnershipFault[] = [
+  'moved-back', 'appointed-blind', 'impatient', 'empty', 'lose-all',
+];
+
+function withIds(plan: OwnershipPlan): OwnershipPlan {
+  const random = new Prng(plan.seed * 49_979_687 + 23);
+  if (random.below(IDS_OF) !== 2) return plan;
+  const layout = random.pick(['file', 'group', 'group', 'all'] as const);
+  const graceMs = layout === 'file' ? SIBLINGS_START_MS : random.pick([2000, 8000, ABSENT_MS]);
+  const kinds = random.pick([ID_FAULTS, ['workers'], ['rename']] as const);
+  const others = plan.faults.filter((kind) => !NOT_WITH_IDS.includes(kind));
+  return {
+    ...plan,
+    gateways: layout === 'file' ? 1 : plan.gateways,
+    faults: [...others, ...kinds],
+    deadStayDead: plan.deadStayDead && layout !== 'file',
+    ids: { layout, graceMs, workers: 1 + random.below(2) },
   };
 }

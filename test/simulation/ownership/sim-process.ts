@@ -12,6 +12,7 @@ import { MemberState } from '../../../src/recovery/ownership/member.js';
 import { HolderState, PartitionHolder } from '../../../src/recovery/ownership/holder.js';
 import type { CopyPosition, HolderPorts, DeclinedAnswer,
   StoreChoice } from '../../../src/recovery/ownership/ports.js';
+import type { SimHoldings } from './sim-holdings.js';
 import type { QueueRules } from './sim-register.js';
 import { NO_RULES, SESSION_LENGTH_MS } from './sim-register.js';
 import type { Change, SimStore, Snapshot } from './sim-store.js';
@@ -37,7 +38,7 @@ export interface Conn {
   readonly lastMs: [number, number];
 }
 
-interface Link {
+export interface Link {
   readonly store: SimStore;
   readonly lease: LinkLease;
   conn: Conn | undefined;
@@ -69,6 +70,8 @@ export class SimProcess {
   readonly options: World['options'];
   readonly links = new Map<string, Link>();
   readonly parts = new Map<string, Part>();
+  /** Undefined: it looks at all partitions that there are. */
+  holdings: SimHoldings | undefined;
   isAlive = true;
   isFrozen = false;
   /** What waited while it was frozen: timers first, then what the sockets have. */
@@ -149,7 +152,8 @@ export class SimProcess {
     const isBeat = now - this.#beatMs >= HEARTBEAT_MS;
     if (isBeat) this.#beatMs = now;
     for (const link of this.links.values()) this.#tickLink(link, now, isBeat);
-    if (this.parts.size === 0) for (const { partition,
+    if (this.holdings !== undefined) this.holdings.tick(now);
+    else if (this.parts.size === 0) for (const { partition,
       gatewayId } of this.world.partitions) this.parts.set(partition, new Part(this, partition, gatewayId));
     for (const part of this.parts.values()) part.tick();
   }
@@ -229,6 +233,8 @@ export class Part {
   readonly isOwn: boolean;
   entries = new Map<number, Entry>();
   isComplete = false;
+  /** It takes no new mail: it is to end. */
+  isClosed = false;
   /** What operators have decided, as far as this process knows, whoever holds the partition. */
   rules: QueueRules = NO_RULES;
   /** Orders that are done when all members have these changes. */
@@ -241,6 +247,8 @@ export class Part {
   /** Goes up with everything that is dropped: what was planned before means nothing. */
   #life = 0;
   #isStopped = false;
+  /** It has ended, and nobody here asks for it any more: what is still answered means nothing. */
+  #isLeft = false;
   #isQuietTold = false;
   #filled = new WeakSet<PartitionMember>();
   #source: RecordedMember | undefined;
@@ -266,7 +274,7 @@ export class Part {
   // ── load ────────────────────────────────────────────────────────────────────────────────────────
 
   accept(id: number): boolean {
-    if (!this.holder.mayAccept || this.#isStopped) return false;
+    if (!this.holder.mayAccept || this.#isStopped || this.isClosed) return false;
     this.entries.set(id, { id, state: 'open', isHeld: false, hasBody: true, number: this.lastNumber + 1,
       deadlineMs: this.process.now() + COMMIT_TIMEOUT_MS });
     this.#append('store', id);
@@ -298,6 +306,11 @@ export class Part {
     this.#life += 1;
     for (const entry of this.entries.values()) if (entry.state === 'open'
       || entry.state === 'withdrawing') this.process.world.noReply(entry.id);
+  }
+
+  leave(): void {
+    this.#isLeft = true;
+    this.die();
   }
 
   #isQuiet(): boolean {
@@ -474,12 +487,13 @@ export class Part {
   #ports(): HolderPorts {
     const { process } = this;
     const { world } = process;
+    const { partition } = this;
     return {
       register: this.#registerPort(),
       stores: this.#storePort(),
       members: this.#memberPorts(),
       memory: this.#memoryPort(),
-      mayBegin: () => this.isOwn,
+      mayBegin: () => process.holdings?.isWanted(partition) ?? this.isOwn,
       isProvenDead: (holder) => process.provesDead && holder.gatewayId === process.self.gatewayId
         && holder.incarnation < process.self.incarnation,
       session: () => process.session,
@@ -494,10 +508,12 @@ export class Part {
     const now = (): number => process.now();
     return {
       read: (ticket) => {
+        if (this.#isLeft) return;
         register.request(process.key, () => register.read(partition),
           (stamped) => { process.receive(() => { this.holder.onRecord(ticket, stamped, now()); }); });
       },
       change: (ticket, expected, record, unlessSessionOf) => {
+        if (this.#isLeft) return;
         process.world.custody.changeSent(process.key, partition, this.holder, record);
         if (record.members.some((member) => this.#linkOf(member) !== undefined)) {
           process.world.custody.sentWithCopy(partition, record.term);
@@ -565,7 +581,7 @@ export class Part {
       fence: (member, term, provenDead) => { this.#sendFence(member, term, provenDead); },
       found: (storeId, bootId, term, knownEpoch) => {
         const link = this.#linkOf({ storeId, bootId });
-        if (link === undefined) return;
+        if (link === undefined || this.#isLeft) return;
         process.send(link, (reply) => {
           const refusal = link.store.found(partition, term, process.self, knownEpoch);
           reply(() => { tell(storeId, bootId, refusal, () => { this.holder.onFounded(storeId, bootId,
@@ -583,7 +599,7 @@ export class Part {
   #sendFence(member: RecordedMember, term: Term, provenDead: HolderId | undefined): void {
     const link = this.#linkOf(member);
     const { process } = this;
-    if (link === undefined) return;
+    if (link === undefined || this.#isLeft) return;
     process.send(link, (reply) => {
       const outcome = link.store.fence(this.partition, term, process.self, provenDead);
       process.world.touch();

@@ -4,11 +4,11 @@
  */
 import type { Prng } from '../../../src/base/prng.js';
 import type { HolderId, PartitionRecord } from '../../../src/protocol/partition-record.js';
-import { holderKey } from '../../../src/protocol/partition-record.js';
+import { holderKey, isEnded } from '../../../src/protocol/partition-record.js';
 import type { Revision, Stamped } from '../../../src/recovery/ownership/ports.js';
 import type { Events } from './events.js';
 
-interface Row {
+export interface Row {
   readonly revision: Revision;
   readonly record: PartitionRecord;
 }
@@ -25,6 +25,21 @@ export interface UnderWay {
   readonly partition: string;
   readonly expected: Revision;
   readonly record: PartitionRecord;
+}
+
+export interface GatewayKey {
+  readonly holder: HolderId;
+  readonly group: readonly string[];
+}
+
+/** All that a watch tells, as of one moment. */
+export interface RegisterView {
+  /** Higher with each later one. */
+  readonly count: number;
+  readonly rows: ReadonlyMap<string, Row>;
+  /** By session. */
+  readonly living: ReadonlyMap<number, GatewayKey>;
+  readonly retired: ReadonlySet<string>;
 }
 
 export interface RegisterMood {
@@ -55,11 +70,17 @@ export class SimRegister {
   #rules = new Map<string, QueueRules>();
   #rulesBackup = new Map<string, QueueRules>();
   readonly #sessions = new Map<string, { id: number; endsMs: number }>();
+  /** What each process writes into its key: who it is, and its group. */
+  readonly #keys = new Map<string, GatewayKey>();
+  #retired = new Set<string>();
+  #retiredBackup = new Set<string>();
   #count = 0;
   /** Requests of an older life are gone. */
   #life = 0;
   /** Called when a record has changed. */
   onChanged: (partition: string, record: PartitionRecord) => void = () => undefined;
+  /** The record of one that has ended is gone. */
+  onDeleted: (partition: string) => void = () => undefined;
 
   constructor(events: Events, random: Prng) {
     this.#events = events;
@@ -152,6 +173,38 @@ export class SimRegister {
     return this.#newSession(key);
   }
 
+  view(): RegisterView {
+    this.#count += 1;
+    const living = new Map<number, GatewayKey>();
+    for (const [process, { id }] of this.#sessions) {
+      const key = this.#keys.get(process);
+      if (key !== undefined && this.hasSession(process)) living.set(id, key);
+    }
+    return { count: this.#count, rows: new Map(this.#rows), living, retired: new Set(this.#retired) };
+  }
+
+  setKey(key: GatewayKey): void {
+    this.#keys.set(holderKey(key.holder), key);
+  }
+
+  /** The record of a partition that has ended, if it is still the one that was read. */
+  deleteEnded(partition: string, expected: Revision): void {
+    const row = this.#rows.get(partition);
+    if (row?.revision !== expected || !isEnded(row.record)) return;
+    this.#count += 1;
+    this.#rows.delete(partition);
+    this.onDeleted(partition);
+  }
+
+  get retired(): ReadonlySet<string> {
+    return this.#retired;
+  }
+
+  setRetired(gatewayId: string, isRetired: boolean): void {
+    if (isRetired) this.#retired.add(gatewayId);
+    else this.#retired.delete(gatewayId);
+  }
+
   tie(partition: string, expected: Revision, holder: HolderId): number {
     if ((this.#rows.get(partition)?.revision ?? NO_ROW) !== expected) return 0;
     const own = this.#sessions.get(holderKey(holder));
@@ -173,6 +226,7 @@ export class SimRegister {
   backUp(): void {
     this.#backup = new Map(this.#rows);
     this.#rulesBackup = new Map(this.#rules);
+    this.#retiredBackup = new Set(this.#retired);
   }
 
   /** Put back from a backup, or empty: connections are cut, requests under way are gone, so are sessions. */
@@ -181,6 +235,7 @@ export class SimRegister {
     this.underWay.clear();
     this.#rows = isEmpty ? new Map<string, Row>() : new Map(this.#backup);
     this.#sessions.clear();
+    this.#retired = isEmpty ? new Set() : new Set(this.#retiredBackup);
     const before = this.#rules;
     this.#rules = new Map();
     for (const partition of before.keys()) {

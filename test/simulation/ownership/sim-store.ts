@@ -145,6 +145,11 @@ export class SimStore {
     return Number(bootId.slice(1)) < this.#boots;
   }
 
+  /** What it has, in memory or in its file, is of a boot after which it has begun another one. */
+  get isOfLateDisk(): boolean {
+    return this.hasBegunSince(this.isUp ? this.bootId : this.#file?.bootId ?? this.bootId);
+  }
+
   /** The disk is away, for now. */
   hideFile(): void {
     this.#lateFile = this.#file;
@@ -350,6 +355,18 @@ export class SimStore {
     if (!fence.tell(record)) return false;
     if (isOut && fence.isOutBy(record) && !isGivenUp) this.copies.delete(partition);
     return true;
+  }
+
+  /** As Store.list: of which the copy here counts, as far as was told. */
+  list(): readonly string[] {
+    return [...this.copies.keys()].filter((partition) =>
+      isMemberOf(this.#fences.get(partition)?.told?.members ?? [], this.storeId, this.bootId)).sort();
+  }
+
+  /** Messages in a copy, in memory or in its file. */
+  countIn(partition: string): number {
+    const copies = this.isUp ? this.copies : this.#soundFile?.copies;
+    return copies?.get(partition)?.ids.size ?? 0;
   }
 
   /** Of the newest record that it was told, in memory or in its file. */

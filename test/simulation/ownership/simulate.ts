@@ -3,7 +3,7 @@
  * leaves one
  * copy; then calm, in which everything answered 250 must be delivered, and doubled, without a person.
  */
-import { holderKey, isSameTerm, isMemberOf } from '../../../src/protocol/partition-record.js';
+import { holderKey, isEnded, isSameTerm, isMemberOf } from '../../../src/protocol/partition-record.js';
 import { Prng } from '../../../src/base/prng.js';
 import { OutageWatch } from './outage-watch.js';
 import { PropertyBroken } from './property-broken.js';
@@ -17,6 +17,8 @@ import { World } from './world.js';
 const START_MS = 3000;
 const CALM_MS = 45_000;
 const PROBE_MS = 15_000;
+/** What is nobody's is taken over, delivered, and ends. */
+const ENDS_MS = 30_000;
 /** When a person would look at what waits for one. */
 const PERSON_MS = 20_000;
 const STORES_MAX = 8;
@@ -80,10 +82,12 @@ class Run {
     this.#runUntil(endMs);
     this.#calm();
     events.after(PERSON_MS, () => { this.#person(); });
-    this.#runUntil(endMs + CALM_MS);
+    const calmMs = endMs + CALM_MS + (this.#plan.ids === undefined ? 0 : this.#plan.ids.graceMs + ENDS_MS);
+    this.#runUntil(calmMs);
     this.#checkDrained();
+    this.#checkIds();
     const probes = this.#probe();
-    this.#runUntil(endMs + CALM_MS + PROBE_MS);
+    this.#runUntil(calmMs + PROBE_MS);
     this.#checkProbes(probes);
   }
 
@@ -143,6 +147,7 @@ class Run {
       case 'moved-back': this.#movedBack(); break;
       case 'appointed-blind': this.#appointedBlind(); break;
       case 'impatient': this.#impatient(); break;
+      case 'workers': case 'rename': this.#changeIds(kind); break;
     }
   }
 
@@ -203,7 +208,17 @@ class Run {
   }
 
   #startGateway(gateway: Gateway): void {
-    if (gateway.processes.length === 0) this.#world.startProcess(gateway, true);
+    const world = this.#world;
+    if (gateway.processes.length > 0 || !gateway.isConfigured) return;
+    // It ends at once, and is started again.
+    if (world.ids?.mayStart(gateway) === false) world.events.after(500, () => { this.#startGateway(gateway); });
+    else world.startProcess(gateway, true);
+  }
+
+  #changeIds(kind: 'workers' | 'rename'): void {
+    for (const gateway of this.#world.ids?.change(kind) ?? []) {
+      this.#healIn(this.#random.below(this.#random.below(3) === 0 ? 8000 : 1000), () => { this.#startGateway(gateway); });
+    }
   }
 
   #loseAll(): void {
@@ -624,7 +639,7 @@ class Run {
 
   /** The older process may live: frozen, or cut off. */
   #startElsewhere(gateway: Gateway): void {
-    if (gateway.processes.length !== 1) return;
+    if (gateway.processes.length !== 1 || !gateway.isConfigured) return;
     this.#world.startProcess(gateway, false);
     const [older] = gateway.processes;
     if (older !== undefined) this.#healIn(this.#random.below(15_000), () => { if (older.isAlive
@@ -743,10 +758,9 @@ class Run {
     for (const gateway of world.gateways) {
       if (!mayStayDead || world.processes.length === 0 || random.below(2) === 0) this.#startGateway(gateway);
     }
-    // Of two lives of one id the older one ends at last.
+    // Of two lives of one id the older one ends at last, and so does one whose id is in no file any more.
     for (const gateway of world.gateways) {
-      for (const process of gateway.processes.slice(0,
-        -1)) if (world.mayLose([process.key])) world.killProcess(process);
+      for (const process of gateway.isConfigured ? gateway.processes.slice(0, -1) : [...gateway.processes]) if (world.mayLose([process.key])) world.killProcess(process);
     }
   }
 
@@ -769,7 +783,7 @@ class Run {
       const due = world.custody.due(partition);
       if (due.length > 0) throw new PropertyBroken(`drains: ${String(due.length)} messages wait; ${world.describe(partition)}`);
       const truth = world.custody.truth(partition);
-      if (truth === undefined) continue;
+      if (truth === undefined || isEnded(truth) || this.#isLossAtStake(partition)) continue;
       this.#checkNothingWaits(partition);
       if (!world.isHeld(partition)) throw new PropertyBroken(`drains: nobody holds ${world.describe(partition)}`);
       const living = world.stores.filter((store) => store.isUp).length;
@@ -786,6 +800,36 @@ class Run {
     }
   }
 
+  /**
+   * Of ids that are in no file any more nothing is left in the end, but where a copy of it may come back, or the file
+   * by which somebody runs still names it. Whatever is left is shown, and no store has anything of what is not.
+   */
+  #checkIds(): void {
+    const world = this.#world;
+    if (this.#plan.ids === undefined) return;
+    for (const { partition, gatewayId } of world.partitions) {
+      const truth = world.custody.truth(partition);
+      const keepers = world.stores.filter((store) => store.isUp && store.countIn(partition) > 0);
+      const [keeper] = keepers;
+      if (truth === undefined && keeper !== undefined) throw new PropertyBroken(`orphans: ${keeper.storeId} has messages of ${partition}, which has no record`);
+      if (truth === undefined || isEnded(truth) || world.gatewayOf(gatewayId).isConfigured || this.#isLossAtStake(partition)) continue;
+      const isNamed = world.processes.some((process) => process.self.gatewayId === gatewayId || process.holdings?.names(gatewayId) === true);
+      if (isNamed || truth.gaveUp.length > 0) continue;
+      const isShown = world.processes.some(({ holdings }) => holdings?.orphans.has(partition) === true);
+      throw new PropertyBroken(`orphans: ${partition} has not ended, and is ${isShown ? '' : 'not '}shown; ${world.describe(partition)}`);
+    }
+  }
+
+  /**
+   * A record that was made late, by a dead process: its copies are gone, and with no owner a person is asked. Or it has
+   * ended meanwhile, as stores say: it comes back, empty, and is shown.
+   */
+  #isLossAtStake(partition: string): boolean {
+    const world = this.#world;
+    if (this.#plan.ids === undefined || world.copiesOf(partition).length > 0) return false;
+    return world.isAwaitingPerson(partition) || world.processes.some(({ holdings }) => holdings?.orphans.has(partition) === true);
+  }
+
   /** Nor what an order, or its time, was to end: it was ended, or delivered after all. */
   #checkNothingWaits(partition: string): void {
     for (const part of this.#world.partsOf(partition)) {
@@ -799,8 +843,12 @@ class Run {
     const world = this.#world;
     const probes: number[] = [];
     for (const { partition, gatewayId } of world.partitions) {
+      if (!world.gatewayOf(gatewayId).isConfigured) continue;
       const owner = world.processes.find((process) => process.self.gatewayId === gatewayId);
       if (owner === undefined || world.stores.filter((store) => store.isUp).length < owner.options.minReplicas) continue;
+      // What has no record, or has ended, begins when every store has said what it knows: one that stays dead is in the way.
+      const truth = world.custody.truth(partition);
+      if ((truth === undefined || isEnded(truth)) && world.stores.some((store) => !store.isUp)) continue;
       const id = world.offer(partition, gatewayId);
       if (id === undefined) probes.push(-1);
       else probes.push(id);

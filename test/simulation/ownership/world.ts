@@ -6,14 +6,16 @@
  */
 import { Prng } from '../../../src/base/prng.js';
 import type { HolderId, PartitionRecord, Term } from '../../../src/protocol/partition-record.js';
-import { holderKey, isMemberOf, isSameTerm } from '../../../src/protocol/partition-record.js';
+import { holderKey, isEnded, isMemberOf, isSameTerm } from '../../../src/protocol/partition-record.js';
 import { HOLDER_STATE_NAMES, HolderState } from '../../../src/recovery/ownership/holder.js';
 import { AwayCause, Waiting } from '../../../src/recovery/ownership/waiting.js';
 import { Custody } from './custody.js';
 import { Events } from './events.js';
+import { GatewayIds } from './gateway-ids.js';
 import type { OwnershipPlan } from './plan.js';
 import type { Conn, Part } from './sim-process.js';
 import { MailOrders } from './mail-orders.js';
+import { SimHoldings } from './sim-holdings.js';
 import { SimProcess } from './sim-process.js';
 import { SimRegister } from './sim-register.js';
 import { SimStore } from './sim-store.js';
@@ -41,6 +43,8 @@ interface Held {
 export interface Gateway {
   readonly gatewayId: string;
   incarnation: number;
+  /** False: its id stands in no file any more. */
+  isConfigured: boolean;
   /** All that live; more than one while an older one is frozen elsewhere. */
   processes: SimProcess[];
 }
@@ -53,7 +57,9 @@ export class World {
   readonly custody: Custody;
   readonly stores: SimStore[] = [];
   readonly gateways: Gateway[] = [];
+  /** All that there have ever been. */
   readonly partitions: { readonly partition: string; readonly gatewayId: string }[] = [];
+  readonly ids: GatewayIds | undefined;
   /** As configured now: each process has what stood there when it started. */
   options;
   readonly ringLength: number;
@@ -73,6 +79,9 @@ export class World {
   #connCount = 0;
   readonly #connOrder = new WeakMap<Conn, number>();
   #nextId = 1;
+  #isLoaded = false;
+  /** Asked after every step. */
+  #processes: readonly SimProcess[] = [];
   #storeCount = 0;
 
   constructor(plan: OwnershipPlan) {
@@ -87,6 +96,11 @@ export class World {
       if (record.members.length === 0) this.count('M = {}');
       this.#watch(partition);
     };
+    this.register.onDeleted = (partition) => {
+      this.trace(`REGISTER ${partition} is gone`);
+      this.count('ended, and told everywhere');
+      this.custody.onDeleted(partition);
+    };
     this.ringLength = plan.ringLength;
     this.readMs = plan.readMs;
     this.options = { ...OPTIONS, replicas: plan.replicas, minReplicas: plan.minReplicas,
@@ -94,13 +108,15 @@ export class World {
     for (let i = 1; i <= plan.stores; i++) this.addStore(this.random.next());
     for (let i = 1; i <= plan.gateways; i++) {
       const gatewayId = `g${String(i)}`;
-      this.gateways.push({ gatewayId, incarnation: 0, processes: [] });
-      if (i <= plan.owners) for (let p = 0; p < plan.partitionsEach; p++)
-        this.partitions.push({ partition: `${gatewayId}/${String(p)}`, gatewayId });
+      if (i <= plan.owners && plan.ids !== undefined) continue;
+      this.gatewayOf(gatewayId);
+      if (i <= plan.owners) this.addPartitions(gatewayId);
     }
+    if (plan.ids !== undefined) this.ids = new GatewayIds(this, plan.ids);
     for (const gateway of this.gateways) this.startProcess(gateway, true);
-    this.#load();
-    this.#handBacks();
+    for (const { partition, gatewayId } of this.partitions) this.#loadOf(partition, gatewayId);
+    this.#isLoaded = true;
+    if (plan.ids === undefined) this.#handBacks();
     if (plan.hasOrders) new MailOrders(this);
   }
 
@@ -114,8 +130,33 @@ export class World {
     }
   }
 
-  get processes(): SimProcess[] {
-    return this.gateways.flatMap(({ processes }) => processes);
+  /** All that live. */
+  get processes(): readonly SimProcess[] {
+    return this.#processes;
+  }
+
+  /** With what became of its id before. */
+  gatewayOf(gatewayId: string): Gateway {
+    let gateway = this.gateways.find((each) => each.gatewayId === gatewayId);
+    if (gateway === undefined) {
+      gateway = { gatewayId, incarnation: 0, isConfigured: true, processes: [] };
+      this.gateways.push(gateway);
+    }
+    return gateway;
+  }
+
+  addPartitions(gatewayId: string): void {
+    for (let p = 0; p < this.plan.partitionsEach; p++) {
+      const partition = `${gatewayId}/${String(p)}`;
+      if (this.partitions.some((each) => each.partition === partition)) continue;
+      this.partitions.push({ partition, gatewayId });
+      if (this.#isLoaded) this.#loadOf(partition, gatewayId);
+    }
+  }
+
+  /** Its partitions take mail. */
+  isOwner(gatewayId: string): boolean {
+    return this.partitions.some((each) => each.gatewayId === gatewayId);
   }
 
   rankOf(gatewayId: string): number {
@@ -237,7 +278,10 @@ export class World {
     if (isSameMachine && gateway.processes.length > 0) return;
     gateway.incarnation += 1;
     const self: HolderId = { gatewayId: gateway.gatewayId, incarnation: gateway.incarnation };
-    gateway.processes.push(new SimProcess(this, self, isSameMachine));
+    const process = new SimProcess(this, self, isSameMachine);
+    gateway.processes.push(process);
+    this.#processes = this.gateways.flatMap(({ processes }) => processes);
+    if (this.ids !== undefined) process.holdings = new SimHoldings(process, this.ids.groupOptions);
     this.trace(`START ${holderKey(self)}${isSameMachine ? '' : ' elsewhere'}`);
   }
 
@@ -246,6 +290,7 @@ export class World {
     process.end();
     for (const gateway of this.gateways) gateway.processes = gateway.processes.filter((each) =>
       each !== process);
+    this.#processes = this.gateways.flatMap(({ processes }) => processes);
     this.touch();
   }
 
@@ -311,14 +356,12 @@ export class World {
 
   // ── load ────────────────────────────────────────────────────────────────────────────────────────
 
-  #load(): void {
-    for (const { partition, gatewayId } of this.partitions) {
-      const again = (): void => {
-        this.events.after(this.plan.loadMs * (0.5 + this.random.next()), again);
-        if (!this.isCalm) this.offer(partition, gatewayId);
-      };
-      again();
-    }
+  #loadOf(partition: string, gatewayId: string): void {
+    const again = (): void => {
+      this.events.after(this.plan.loadMs * (0.5 + this.random.next()), again);
+      if (!this.isCalm) this.offer(partition, gatewayId);
+    };
+    again();
   }
 
   offer(partition: string, gatewayId: string): number | undefined {
@@ -427,7 +470,7 @@ export class World {
       const isForgotten = (this.register.record(partition)?.epoch ?? 0) < truth.epoch;
       if (isForgotten && !this.stores.some((store) => !names.includes(store.storeId)
         && store.toldEpoch(partition) >= truth.epoch)) return false;
-      return this.copiesOf(partition).some((name) => !names.includes(name));
+      return isEnded(truth) || this.copiesOf(partition).some((name) => !names.includes(name));
     });
   }
 
