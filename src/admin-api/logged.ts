@@ -6,12 +6,10 @@
  *                         found, or the time for it is over
  */
 import { z } from 'zod';
-import { FOUND_MAX } from './look.js';
+import { FOUND_MAX, messageIdValue } from './look.js';
 import { list, name, text } from './pages.js';
 import { PATTERN_CHARACTERS_MAX, SELECTED_IDS_MAX } from './queue-orders.js';
 
-/** A line of a header has 998 characters (RFC 5322 2.1.1). */
-const MESSAGE_ID_CHARACTERS_MAX = 998;
 /** The year 9999. */
 const WALL_MS_MAX = 253_402_300_799_999;
 
@@ -25,7 +23,7 @@ const wallMs = z.int().min(0).max(WALL_MS_MAX);
 export const loggedQuestion = z.strictObject({
   ids: z.array(name).min(1).max(SELECTED_IDS_MAX).readonly().exactOptional(),
   /** Of the field of the header; it stands in the line of the acceptance alone. */
-  message_id: z.string().min(1).max(MESSAGE_ID_CHARACTERS_MAX).exactOptional(),
+  message_id: messageIdValue.exactOptional(),
   sender: pattern.exactOptional(),
   recipient: pattern.exactOptional(),
   since_ms: wallMs,
