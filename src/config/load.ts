@@ -116,7 +116,7 @@ function report(
 ): string[] {
   return problems
     .map((problem) =>
-      ({ line: lineOf(document, lines, problem), text: `${pathText(problem.path)}: ${problem.text}` }))
+      ({ line: lineOf(document, lines, problem), text: `${pathText(problem.shownPath ?? problem.path)}: ${problem.text}` }))
     .sort((a, b) => a.line - b.line)
     .map(({ line, text }) => `${file}:${String(line)}: ${text}`);
 }
