@@ -1,6 +1,6 @@
 /** What `find` reads of the log files of a gateway: which parts of which files, what of them is told, and where it ends. */
 import assert from 'node:assert/strict';
-import { appendFileSync, mkdirSync, mkdtempSync, renameSync, rmSync, truncateSync, utimesSync, writeFileSync } from 'node:fs';
+import { appendFileSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, truncateSync, utimesSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, test } from 'node:test';
@@ -46,6 +46,12 @@ function ask(question: Partial<LoggedQuestion>, bounds = ENDLESS): LoggedAnswer 
 
 function ids({ messages }: LoggedAnswer): readonly string[] {
   return messages.map(({ queue_id: id }) => id);
+}
+
+/** Written last at this hour. */
+function put(name: string, text: string, hour: number): void {
+  writeFileSync(join(folder, name), text);
+  utimesSync(join(folder, name), START / 1000 + hour * 3600, START / 1000 + hour * 3600);
 }
 
 /** Of some 4 MB: a message a minute. */
@@ -130,10 +136,6 @@ describe('a search of log files', () => {
   });
 
   test('reads rotated files beside it, names those that it can not read, and no others', () => {
-    const put = (name: string, text: string, hour: number): void => {
-      writeFileSync(join(folder, name), text);
-      utimesSync(join(folder, name), START / 1000 + hour * 3600, START / 1000 + hour * 3600);
-    };
     put('mail.log.2', received(1, 0), 1);
     put('mail.log-20260131', received(2, 60), 2);
     put('mail.log', received(3, 120), 3);
@@ -177,6 +179,44 @@ describe('a search of log files', () => {
     assert.ok([...reading].reduce((sum, piece) => sum + piece.length, 0) <= 100);
     assert.equal(pieces.wasCut, true);
     pieces.close();
+  });
+
+  test('says how far it came when the file was cut while it was read: what stood further back lies elsewhere', (t) => {
+    writeMany();
+    const old = readFileSync(log);
+    let pieces = 0;
+    const cut = function* (this: LogPieces, plain: () => Generator<Buffer>): Generator<Buffer> {
+      for (const piece of plain.call(this)) {
+        yield piece;
+        // copytruncate: the copy was not there when files were opened.
+        if (pieces++ === 1) {
+          writeFileSync(`${log}.1`, old);
+          truncateSync(log, 0);
+        }
+      }
+    };
+    for (const direction of ['newestFirst', 'oldestFirst'] as const) {
+      pieces = 0;
+      rmSync(`${log}.1`, { force: true });
+      writeFileSync(log, old);
+      put('mail.log.2', received(30_000, -600), -9);
+      const plain = LogPieces.prototype[direction];
+      t.mock.method(LogPieces.prototype, direction, function (this: LogPieces) { return cut.call(this, plain); });
+      const isOnward = direction === 'oldestFirst';
+      const { read_from_ms: fromMs, read_to_ms: toMs } = ask({ since_ms: START - 1_000 * MINUTE, ...(isOnward ? { ids: [idOf(19_999)], onward: true } : { sender: 's1@*' }) });
+      if (isOnward) assert.ok(toMs > START + 1_000 * MINUTE && toMs < START + 12_000 * MINUTE, String(toMs));
+      else assert.ok(fromMs > START + 8_000 * MINUTE && fromMs < START + 19_000 * MINUTE, String(fromMs));
+    }
+  });
+
+  test('says from when on it has read all recipients, where a message has more than it tells of', () => {
+    let text = '';
+    for (let n = 0; n < 12_000; n++) text += delivered(1, n, { to: `r${String(n)}@${'b'.repeat(200)}.example` });
+    writeFileSync(log, text);
+    const { messages, more, read_from_ms: fromMs } = ask({ sender: 's1@a.example' });
+    assert.deepEqual([messages[0]?.recipients.length, more], [4_000, false], 'it is one message');
+    assert.ok(fromMs > START + 8_000 * MINUTE && fromMs < START + 12_000 * MINUTE);
+    assert.equal(ask({ sender: 's1@a.example' }).messages[0]?.recipients.some(({ at_ms: atMs }) => atMs > fromMs + MINUTE), true);
   });
 
   test('throws when there is no file', () => {
