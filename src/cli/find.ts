@@ -208,6 +208,7 @@ class FindRun {
     const { question: { since_ms: sinceMs, limit } } = this.#asked;
     const { why, more, read_from_ms: fromMs, begins_ms: beginsMs, unread_files: unread } = answer;
     const log = `the log of ${id}`;
+    for (const lack of answer.lacks) this.#lacks.add(`${log} lacks lines: ${lack}`);
     if (why !== '') {
       this.#lacks.add(`${log} was not read: ${why}`);
     } else if (more) {

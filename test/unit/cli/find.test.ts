@@ -49,7 +49,7 @@ function answer(index: number, path: string, body: string, response: http.Server
   if (index === 0) asked.push(what);
   if (path === '/api/v1/logged' && logged !== undefined) {
     return tell({
-      messages: [], more: false, why: '', read_from_ms: question.since_ms, read_to_ms: question.until_ms, begins_ms: 0, unread_files: 0, ...logged(question),
+      messages: [], more: false, why: '', read_from_ms: question.since_ms, read_to_ms: question.until_ms, begins_ms: 0, lacks: [], unread_files: 0, ...logged(question),
     });
   }
   if (path === '/api/v1/find' && find !== undefined) return tell({ messages: [], more: false, unread: 0, looked_share: 1, incomplete: false, ...find(question) });
@@ -200,6 +200,7 @@ describe('find', () => {
     };
     assert.deepEqual(await told({}), [1, []]);
     assert.deepEqual(await told({ why: 'it goes to stdout' }), [3, ['! twinpost: the log of gw-2 was not read: it goes to stdout']]);
+    assert.deepEqual(await told({ lacks: ['log.mail was off until noon'] }), [3, ['! twinpost: the log of gw-2 lacks lines: log.mail was off until noon']]);
     assert.deepEqual(await told({ unread_files: 2 }), [3, ['! twinpost: gw-2 has 2 rotated logs of that time that it does not read']]);
     const late = { read_from_ms: Date.parse('2100-01-01') };
     assert.deepEqual(await told(late), [3, ['! twinpost: the log of gw-2 was read back to 2100-01-01T00:00:00Z only']]);

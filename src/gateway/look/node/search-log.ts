@@ -51,7 +51,7 @@ export function searchLog(file: string, question: LoggedQuestion, { endMs, bytes
       messages: mail.newest(limit), more: mail.count > limit && !mail.isCut, why: '',
       read_from_ms: isWhole || isOnward ? sinceMs : edgeMs,
       read_to_ms: isWhole || !isOnward ? untilMs : edgeMs,
-      begins_ms: pieces.beginsMs ?? null, unread_files: pieces.unreadCount,
+      begins_ms: pieces.beginsMs ?? null, lacks: [], unread_files: pieces.unreadCount,
     };
   } finally {
     pieces.close();
@@ -95,12 +95,13 @@ function* linesWith(piece: Buffer, { texts, areFolded }: Needles): Generator<str
   }
   const searched = areFolded ? folded(piece) : piece;
   for (const text of texts) {
-    for (let at = searched.indexOf(text); at >= 0;) {
+    for (let at = searched.indexOf(text); at >= 0 && at < piece.length;) {
       const start = searched.lastIndexOf(LINE_FEED, at) + 1;
       const next = searched.indexOf(LINE_FEED, at);
       const end = next < 0 ? piece.length : next;
       yield piece.toString('utf8', start, end);
-      at = searched.indexOf(text, end);
+      // An empty one, or one with a line end in it, comes to its end, too.
+      at = searched.indexOf(text, Math.max(end, at + 1));
     }
   }
 }

@@ -1,12 +1,16 @@
 /** What `find` reads of the log files of a gateway: which parts of which files, what of them is told, and where it ends. */
 import assert from 'node:assert/strict';
-import { appendFileSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, truncateSync, utimesSync, writeFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { appendFileSync, closeSync, mkdirSync, mkdtempSync, openSync, readFileSync, renameSync, rmSync, statSync, truncateSync, utimesSync, writeFileSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { pathToFileURL } from 'node:url';
 import type { LoggedAnswer, LoggedQuestion } from '../../../../../src/admin-api/logged.js';
 import { LogPieces } from '../../../../../src/gateway/look/node/log-pieces.js';
 import { LogSearch } from '../../../../../src/gateway/look/node/log-search.js';
+import type { LogPlace } from '../../../../../src/gateway/look/node/log-search.js';
 import { searchLog } from '../../../../../src/gateway/look/node/search-log.js';
 
 const MINUTE = 60_000;
@@ -236,13 +240,57 @@ describe('a search in its thread', () => {
     assert.deepEqual(ids(await search.search(question, stays)), [idOf(1)]);
     const whyOf = async (place: { readonly file?: string; readonly mail: boolean }): Promise<string> => (await new LogSearch(() => place).search(question, stays)).why;
     assert.match(await whyOf({ mail: true }), /stdout/);
-    assert.match(await whyOf({ file: log, mail: false }), /log\.mail is off/);
     assert.match(await whyOf({ file: join(folder, 'none'), mail: true }), /can not be read back/);
     const left = new AbortController();
     const searches = [search.search(question, left.signal), search.search(question, left.signal)];
     assert.equal(search.isFull, true);
     left.abort();
     assert.deepEqual((await Promise.all(searches)).map(({ why }) => why), ['nobody waits for it', 'nobody waits for it']);
-    assert.equal(search.isFull, false);
+    while (search.isFull) await sleep(5);
+  });
+
+  test('that hangs in a read keeps its place until that ends: no more threads than that are left behind', async (t) => {
+    const pipe = join(folder, 'pipe');
+    assert.equal(spawnSync('mkfifo', [pipe]).status, 0);
+    // In the place of a file on a disk that does not answer.
+    const held = openSync(pipe, 'r+');
+    t.after(() => { closeSync(held); });
+    const [entry, begun] = [join(folder, 'hang.mjs'), join(folder, 'begun')];
+    writeFileSync(begun, '');
+    writeFileSync(entry, `import fs from 'node:fs';\nfs.appendFileSync(${JSON.stringify(begun)}, 'x');\nfs.readSync(fs.openSync(${JSON.stringify(pipe)}), Buffer.alloc(1));\n`);
+    const search = new LogSearch(() => ({ file: log, mail: true }), pathToFileURL(entry));
+    const left = new AbortController();
+    const searches = [search.search(question, left.signal), search.search(question, left.signal)];
+    while (statSync(begun).size < 2) await sleep(20);
+    await sleep(100);
+    left.abort();
+    await Promise.all(searches);
+    await sleep(300);
+    assert.equal(search.isFull, true);
+    writeSync(held, 'xx');
+    while (search.isFull) await sleep(5);
+  });
+
+  test('says which lines the log should have of that time, and has not', async () => {
+    writeFileSync(log, received(1, 0));
+    const lacksOf = async (place: Partial<LogPlace>, asked: Partial<LoggedQuestion> = {}): Promise<readonly string[]> => {
+      const { messages, lacks } = await new LogSearch(() => ({ file: log, mail: true, ...place })).search({ ...question, since_ms: START - MINUTE, ...asked }, stays);
+      assert.equal(messages.length, 1, 'what is there is told');
+      return lacks;
+    };
+    const [before, then] = [START - 10 * MINUTE, START + 10 * MINUTE];
+    const text = new Date(then).toISOString();
+    assert.deepEqual(await lacksOf({}), []);
+    assert.deepEqual(await lacksOf({ switchedMs: before, lostMs: before, failing: '' }), []);
+    assert.deepEqual(await lacksOf({ switchedMs: then }), [`log.mail was off until ${text}`]);
+    assert.deepEqual(await lacksOf({ mail: false }), ['log.mail is off']);
+    assert.deepEqual(await lacksOf({ mail: false, switchedMs: then }), [`log.mail is off since ${text}`]);
+    assert.deepEqual(await lacksOf({ mail: false, switchedMs: then }, { until_ms: then - 1 }), []);
+    assert.deepEqual(await lacksOf({ lostMs: then, failing: 'ENOSPC' }), [`lines were lost, the last at ${text}`, 'it can not be written now: ENOSPC']);
+  });
+
+  test('ends where an id is none: it would be looked for without end', () => {
+    writeFileSync(log, received(1, 0) + received(2, 0));
+    assert.deepEqual(ids(ask({ ids: ['', '\n'] })), []);
   });
 });
