@@ -470,6 +470,9 @@ describe('what is wrong is one line with file, line, path, expectation and findi
     assert.equal(result.config.gateway?.smtp.usersByHttp?.url, 'https://u.example/x?key=pw-4711');
     const shown = effectiveYaml(result.value, result.config, 2 ** 30);
     assert.ok(shown.includes('https://u.example/x?(hidden)') && !shown.includes('4711'));
+    const [refused = '', ...more] = errorsOf(`${GOOD}  smtp: {users: {http: 'https://u.example/x?(hidden)'}}\n`);
+    assert.match(refused, /^f\.yaml:\d+: gateway\.smtp\.users\.http: expected an address .*, found "https:\/\/u\.example\/x\?\(hidden\)"$/);
+    assert.deepEqual(more, []);
   });
 
   test('all of it at once, in the order of the file', () => {
