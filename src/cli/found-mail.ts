@@ -99,15 +99,15 @@ export class FoundMail {
     for (const id of ids) this.#queued.delete(id);
   }
 
-  /** Of the newest ones those of which it is not known what became of all who are meant. */
+  /** Of the newest ones those of which it is not known what became of all who are meant; the newest first. */
   openIds(most: number): readonly string[] {
-    return this.#newest(most).filter((one) => this.#isOpen(one)).map(({ queue_id: id }) => id);
+    return this.#newest(most).filter((one) => this.#isOpen(one)).map(({ queue_id: id }) => id).reverse();
   }
 
-  /** Of the newest ones those that queues are to be asked about once the logs have told. */
+  /** Of the newest ones those that queues are to be asked about once the logs have told; likewise. */
   unsureIds(most: number): readonly string[] {
     return this.#newest(most).filter((one) => one.recipients.some(({ isDisputed }) => isDisputed)
-      || (this.#isOpen(one) && !this.#queued.has(one.queue_id))).map(({ queue_id: id }) => id);
+      || (this.#isOpen(one) && !this.#queued.has(one.queue_id))).map(({ queue_id: id }) => id).reverse();
   }
 
   /** When the first of them came; `elseMs` when nobody tells. */
@@ -120,21 +120,21 @@ export class FoundMail {
 
   /** The newest ones, by when they came; the last is the newest. */
   newest(most: number): readonly FoundMessage[] {
-    return this.#newest(most).filter(isShown).reverse().map(({ recipients, state, ...facts }) => {
+    return this.#newest(most).filter(isShown).map(({ recipients, state, ...facts }) => {
       const shown = recipients.map(({ isOpen: _isOpen, isDisputed: _isDisputed, ...one }) => one);
       return { ...facts, state: stateOf(shown) || state, recipients: shown };
     });
   }
 
-  /** The newest first, until so many are to be shown. Of those between them nobody has told enough yet. */
+  /** From the newest back, until so many are to be shown. Of those between them nobody has told enough yet. */
   #newest(most: number): readonly Judged[] {
-    const all = [...this.#found()].sort((a, b) => (b.arrival_time ?? 0) - (a.arrival_time ?? 0));
+    const all = [...this.#found()].sort((a, b) => (a.arrival_time ?? 0) - (b.arrival_time ?? 0));
     let shown = 0;
-    const end = all.findIndex((one) => {
+    const from = all.findLastIndex((one) => {
       shown += Number(isShown(one));
       return shown === most;
     });
-    return end < 0 ? all : all.slice(0, end + 1);
+    return all.slice(Math.max(0, from));
   }
 
   #isOpen({ recipient_count: count, recipients }: Judged): boolean {
