@@ -14,7 +14,7 @@ import { PATTERN_CHARACTERS_MAX, SELECTED_IDS_MAX } from './queue-orders.js';
 const WALL_MS_MAX = 253_402_300_799_999;
 
 /** As base/text-id.ts writes it. */
-const QUEUE_ID = /^[0-9A-HJKMNP-TV-Z]{11}$/;
+const queueId = z.string().regex(/^[0-9A-HJKMNP-TV-Z]{11}$/, 'a queue id');
 
 const pattern = z.string().min(1).max(PATTERN_CHARACTERS_MAX);
 const wallMs = z.int().min(0).max(WALL_MS_MAX);
@@ -24,7 +24,7 @@ const wallMs = z.int().min(0).max(WALL_MS_MAX);
  * are read from the newest back, so that the newest messages are told when there are too many.
  */
 export const loggedQuestion = z.strictObject({
-  ids: z.array(z.string().regex(QUEUE_ID, 'a queue id')).min(1).max(SELECTED_IDS_MAX).readonly().exactOptional(),
+  ids: z.array(queueId).min(1).max(SELECTED_IDS_MAX).readonly().exactOptional(),
   /** Of the field of the header; it stands in the line of the acceptance alone. */
   message_id: messageIdValue.exactOptional(),
   sender: pattern.exactOptional(),

@@ -126,7 +126,7 @@ export class FoundMail {
     });
   }
 
-  /** From the newest back, until so many are to be shown. Of those between them nobody has told enough yet. */
+  /** From the newest back, until so many are to be shown. Of those between nobody has told enough yet. */
   #newest(most: number): readonly Judged[] {
     const all = [...this.#found()].sort((a, b) => (a.arrival_time ?? 0) - (b.arrival_time ?? 0));
     let shown = 0;
@@ -164,7 +164,8 @@ function isShown({ recipients, state }: Judged): boolean {
   return recipients.length > 0 || state !== '';
 }
 
-type Waiting = Omit<MessageAnswer['recipients'][number], 'state'> & Pick<Queued, 'gateway' | 'isLater' | 'state'>;
+type Waiting = Omit<MessageAnswer['recipients'][number], 'state'>
+  & Pick<Queued, 'gateway' | 'isLater' | 'state'>;
 
 function waitingIn(queued: readonly Queued[]): Map<string, Waiting> {
   return new Map(queued.flatMap(({ state, gateway, isLater, recipients }) =>
@@ -189,9 +190,10 @@ function joined(
       names: [address, given],
     };
   });
-  const untold = [...waiting.values()].map(({ address, given = '', delay_reason: reply = '', state, gateway }) => ({
-    address, state, gateway, time: null, relay: '', last_reply: reply, isOpen: false, isDisputed: false,
-    names: [address, given],
+  const left = [...waiting.values()];
+  const untold = left.map(({ address, given = '', delay_reason: reply, state, gateway }) => ({
+    address, state, gateway, time: null, relay: '', last_reply: reply ?? '', isOpen: false,
+    isDisputed: false, names: [address, given],
   }));
   const all = [...told, ...untold];
   // The first recipient was received by the name that was given; an alias has led elsewhere.

@@ -66,5 +66,6 @@ export function queueFindCommand(cli: Argv, context: CliContext, done: (code: nu
 export function whyInPart({ unread, looked_share: share, incomplete }: FindAnswer): string {
   if (share < 1) return `has looked at ${String(Math.round(share * 100))} % of its mail`;
   if (incomplete) return 'has not all of its mail back yet';
-  return unread === 0 ? '' : `could not look into ${counted(unread, 'message')}: at the stores alone, or not readable`;
+  return unread === 0
+    ? '' : `could not look into ${counted(unread, 'message')}: at the stores alone, or not readable`;
 }

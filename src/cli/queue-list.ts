@@ -129,7 +129,8 @@ export function messageText(message: MessageAnswer, gateway: string): string {
   }
   for (const recipient of message.recipients) {
     const isOver = recipient.state === 'ending';
-    const why = [isOver ? 'failed, report owed' : '', recipient.delay_reason ?? ''].filter((word) => word !== '');
+    const why = [isOver ? 'failed, report owed' : '', recipient.delay_reason ?? '']
+      .filter((one) => one !== '');
     if (why.length > 0) lines.push(`${' '.repeat(13)} (${printable(why.join(': '))})`);
     lines.push(`${' '.repeat(45)}${printable(recipient.address)}`);
   }

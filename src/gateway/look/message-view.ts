@@ -48,7 +48,8 @@ export class MessageView {
       const given = givenAddress(one);
       return {
         address: one.address, ...(given === '' ? {} : { given }),
-        ...(state === TO_TRY ? {} : { state: 'ending' as const }), ...(why === '' ? {} : { delay_reason: why }),
+        ...(state === TO_TRY ? {} : { state: 'ending' as const }),
+        ...(why === '' ? {} : { delay_reason: why }),
       };
     });
     return { ...this.#common(queue, row, envelope, note), recipients };
