@@ -443,8 +443,15 @@ export const messageAnswer = z.object({
   arrival_time: z.int(),
   message_size: z.int(),
   sender: name,
-  /** Those still to be delivered; why one is still here, after the first attempt. */
-  recipients: list(z.object({ address: name, delay_reason: text.exactOptional() })),
+  /** Those still to be delivered, or to be reported; why one is still here, after the first attempt. */
+  recipients: list(z.object({
+    address: name,
+    /** What it was before an alias changed it. */
+    given: name.exactOptional(),
+    /** He has failed, and his report is owed. */
+    state: z.literal('ending').exactOptional(),
+    delay_reason: text.exactOptional(),
+  })),
   state: z.enum(['incoming', 'active', 'queued', 'deferred', 'held', 'ending']),
   attempts: z.int(),
   next_attempt_time: z.int().nullable(),

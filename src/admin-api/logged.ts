@@ -6,14 +6,15 @@
  *                         found, or the time for it is over
  */
 import { z } from 'zod';
-import { FOUND_MAX } from './look.js';
+import { FOUND_MAX, messageIdValue } from './look.js';
 import { list, name, text } from './pages.js';
 import { PATTERN_CHARACTERS_MAX, SELECTED_IDS_MAX } from './queue-orders.js';
 
-/** A line of a header has 998 characters (RFC 5322 2.1.1). */
-const MESSAGE_ID_CHARACTERS_MAX = 998;
 /** The year 9999. */
 const WALL_MS_MAX = 253_402_300_799_999;
+
+/** As base/text-id.ts writes it. */
+const queueId = z.string().regex(/^[0-9A-HJKMNP-TV-Z]{11}$/, 'a queue id');
 
 const pattern = z.string().min(1).max(PATTERN_CHARACTERS_MAX);
 const wallMs = z.int().min(0).max(WALL_MS_MAX);
@@ -23,9 +24,9 @@ const wallMs = z.int().min(0).max(WALL_MS_MAX);
  * are read from the newest back, so that the newest messages are told when there are too many.
  */
 export const loggedQuestion = z.strictObject({
-  ids: z.array(name).min(1).max(SELECTED_IDS_MAX).readonly().exactOptional(),
+  ids: z.array(queueId).min(1).max(SELECTED_IDS_MAX).readonly().exactOptional(),
   /** Of the field of the header; it stands in the line of the acceptance alone. */
-  message_id: z.string().min(1).max(MESSAGE_ID_CHARACTERS_MAX).exactOptional(),
+  message_id: messageIdValue.exactOptional(),
   sender: pattern.exactOptional(),
   recipient: pattern.exactOptional(),
   since_ms: wallMs,
@@ -77,6 +78,8 @@ export const loggedAnswer = z.object({
   read_to_ms: wallMs,
   /** Of the oldest line that lies there; null: there is none. */
   begins_ms: wallMs.nullable(),
+  /** Of that time lines are missing that it should have: why. */
+  lacks: list(text),
   /** Rotated files that may have lines of that time, and are compressed or can't be read. */
   unread_files: z.int(),
 });

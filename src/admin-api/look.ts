@@ -11,7 +11,7 @@
 import { z } from 'zod';
 import { messageAnswer } from './gateway-answers.js';
 import { list, name, text } from './pages.js';
-import { selector } from './queue-orders.js';
+import { PATTERN_CHARACTERS_MAX, selector } from './queue-orders.js';
 
 /** A recipient who is still to be tried is in delivery, held or waiting, as the entry is. */
 const recipientState = z.enum([
@@ -79,14 +79,27 @@ export type AgesAnswer = Readonly<z.output<typeof agesAnswer>>;
 /** Messages in one answer. */
 export const FOUND_MAX = 1000;
 
-export const findQuestion = z.object({ selector, limit: z.int().min(1).max(FOUND_MAX) });
+/** Of a longer one the log has the beginning alone (gateway/inbound/content/message-id-field.ts). */
+const MESSAGE_ID_CHARACTERS_MAX = 248;
+/** Without its brackets. */
+export const messageIdValue = z.string().min(1).max(MESSAGE_ID_CHARACTERS_MAX);
+
+/** What no order is given by stands beside the selector. */
+export const findQuestion = z.strictObject({
+  selector,
+  limit: z.int().min(1).max(FOUND_MAX),
+  /** A pattern: address of one who is meant, or the name that was given, where an alias led on. */
+  recipient: z.string().min(1).max(PATTERN_CHARACTERS_MAX).exactOptional(),
+  /** Of the field of the header, for which the content is looked into. */
+  message_id: messageIdValue.exactOptional(),
+});
 export type FindQuestion = Readonly<z.output<typeof findQuestion>>;
 
 export const findAnswer = z.object({
   /** The first ones, in the order of the queues. */
   messages: z.array(messageAnswer).max(FOUND_MAX).readonly(),
   more: z.boolean(),
-  /** Their envelopes are at the stores alone, or can't be read: nobody knows whether they are meant. */
+  /** What tells whether they are meant is at the stores alone, or can't be read. */
   unread: z.int(),
   looked_share: z.number().min(0).max(1),
   incomplete: z.boolean(),

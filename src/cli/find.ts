@@ -1,16 +1,21 @@
 /**
  * `twinpost find`: messages by sender, recipient, Message-ID, queue id or time, at all gateways, whether they
  * wait or have left: queues tell of those that wait, the log of each gateway of what became of the others.
- * Both are asked at once; then the queues about those that the logs leave open; then, from when these came
- * on, the logs of all: a message may have come to its end at another gateway.
+ * Both are asked at once; then the queues about those that the logs leave open, or end while a queue has
+ * them; then, from when those came on that are open, the logs of all: a message may have come to its end at
+ * another gateway.
+ *
+ * Who reads "no messages" and exit code 1 is to believe it: whatever was not looked at makes it 3.
  */
 import type { Argv } from 'yargs';
+import type { z } from 'zod';
 import { loggedQuestion } from '../admin-api/logged.js';
 import type { LoggedAnswer, LoggedQuestion } from '../admin-api/logged.js';
-import { FOUND_MAX } from '../admin-api/look.js';
-import type { Selector } from '../admin-api/queue-orders.js';
+import { FOUND_MAX, findQuestion } from '../admin-api/look.js';
+import type { FindQuestion } from '../admin-api/look.js';
 import { BrokenRule, readShape } from '../base/json-shape.js';
 import { parseDuration } from '../base/units.js';
+import { bareMessageId } from '../observability/log-filter.js';
 import type { CliContext } from './context.js';
 import { UsageError } from './context.js';
 import { longExample } from './examples.js';
@@ -70,15 +75,14 @@ interface Asked {
   /** What chooses of all that gateways tell. */
   readonly meant: Meant;
   readonly question: LoggedQuestion;
-  /** Undefined: the queues are asked by id, when the logs have told which. */
-  readonly selector: Selector | undefined;
+  readonly queued: FindQuestion;
 }
 
 function askedFor(args: FindArguments): Asked {
   const { sender, rcpt, since, until } = args;
   const limit = countArgument('limit', args.limit, 1, FOUND_MAX);
   const ids = args.id?.map((id) => knownId('find', id));
-  const messageId = args['message-id'];
+  const messageId = args['message-id'] === undefined ? undefined : bareMessageId(args['message-id']);
   if ([sender, rcpt, ids, messageId, since, until].every((one) => one === undefined)) {
     throw new UsageError('find: say which messages: --sender, --rcpt, --message-id, --id, --since');
   }
@@ -86,26 +90,35 @@ function askedFor(args: FindArguments): Asked {
   const untilMs = until === undefined ? nowMs + AHEAD_MS : momentOf('until', until, nowMs);
   const sinceMs = since === undefined ? Math.min(untilMs, nowMs) - DAY_MS : momentOf('since', since, nowMs);
   if (sinceMs >= untilMs) throw new UsageError('find: --since is before --until');
-  const patterns = {
-    ...(sender === undefined ? {} : { sender }), ...(rcpt === undefined ? {} : { recipient: rcpt }),
-  };
-  const named = {
-    ...(ids === undefined ? {} : { ids }), ...(messageId === undefined ? {} : { message_id: messageId }),
-  };
+  const ofSender = sender === undefined ? {} : { sender };
+  const ofRecipient = rcpt === undefined ? {} : { recipient: rcpt };
+  const ofIds = ids === undefined ? {} : { ids };
+  const ofMessageId = messageId === undefined ? {} : { message_id: messageId };
   // Of what is named the patterns choose at the end: its acceptance names one recipient alone.
-  const isNamed = Object.keys(named).length > 0;
+  const isNamed = ids !== undefined || messageId !== undefined;
+  const question = checked(loggedQuestion, {
+    ...(isNamed ? { ...ofIds, ...ofMessageId } : { ...ofSender, ...ofRecipient }),
+    since_ms: sinceMs, until_ms: untilMs, limit,
+  });
   const age = (ms: number): number => Math.max(0, Math.ceil((nowMs - ms) / 1000));
-  const selector = {
-    ...patterns, ...(ids === undefined ? {} : { ids }),
+  const chosen = {
+    ...ofSender, ...ofIds,
     ...(since === undefined ? {} : { newer_than_seconds: age(sinceMs) }),
     ...(until === undefined ? {} : { older_than_seconds: age(untilMs) }),
   };
-  const question = readShape(loggedQuestion, {
-    ...(isNamed ? named : patterns), since_ms: sinceMs, until_ms: untilMs, limit,
-  });
-  if (question instanceof BrokenRule) throw new UsageError(`find: ${question.rule}`);
-  const meant = { sender: isNamed ? sender : undefined, recipient: rcpt };
-  return { meant, question, selector: messageId === undefined ? selector : undefined };
+  const selector = Object.keys(chosen).length === 0 ? { everything: true } : chosen;
+  const queued = checked(findQuestion, { selector, ...ofRecipient, ...ofMessageId, limit });
+  const meant = {
+    sender: isNamed ? sender : undefined, recipient: rcpt,
+    messageId: messageId === undefined ? '' : `<${messageId}>`,
+  };
+  return { meant, question, queued };
+}
+
+function checked<T>(shape: z.ZodType<T>, asked: unknown): T {
+  const read = readShape(shape, asked);
+  if (read instanceof BrokenRule) throw new UsageError(`find: ${read.rule}`);
+  return read;
 }
 
 /** In milliseconds since 1970; a duration is so long ago. */
@@ -122,7 +135,9 @@ class FindRun {
   readonly #mail: FoundMail;
   /** What was not looked at. */
   readonly #lacks = new Set<string>();
-  #answered = 0;
+  /** Who has more than was asked for. */
+  readonly #more = new Set<string>();
+  readonly #answered = new Set<string>();
 
   constructor(asked: Asked, isJson: boolean, group: Group, { terminal }: CliContext) {
     this.#asked = asked;
@@ -134,31 +149,44 @@ class FindRun {
 
   /** The exit code. */
   async run(): Promise<number> {
-    const { question, selector } = this.#asked;
-    const isAtOnce = selector === undefined ? [] : [this.#askQueues(selector, question.limit)];
-    const [logs] = await Promise.all([this.#askLogs(question), ...isAtOnce]);
+    const { question, queued } = this.#asked;
+    const { limit } = question;
+    const [logs] = await Promise.all([this.#askLogs(question), this.#askQueues(queued, false)]);
     for (const { id, answer } of logs) this.#judge(id, answer);
-    const asked = this.#mail.openIds.filter((id) => !this.#mail.waits(id)).slice(0, FOUND_MAX);
-    if (asked.length > 0) await this.#askQueues({ ids: asked }, FOUND_MAX);
-    const left = this.#mail.openIds.slice(0, FOUND_MAX);
+    const unsure = this.#bounded(this.#mail.unsureIds(limit));
+    if (unsure.length > 0) {
+      this.#mail.forgetQueued(unsure);
+      await this.#askQueues({ selector: { ids: unsure }, limit: FOUND_MAX }, true);
+    }
+    const left = this.#bounded(this.#mail.openIds(limit));
     if (left.length > 0) await this.#askOnward(left);
     return this.#show();
   }
 
+  /** As many as one question names, the newest ones. */
+  #bounded(ids: readonly string[]): readonly string[] {
+    const more = ids.length - FOUND_MAX;
+    if (more > 0) this.#lacks.add(`nobody was asked what became of ${counted(more, 'older message')}`);
+    return ids.slice(0, FOUND_MAX);
+  }
+
   async #askLogs(question: LoggedQuestion): Promise<readonly Answered<LoggedAnswer>[]> {
     const answers = await this.#group.ask('gateway', (client) => client.logged(question));
-    this.#answered = answers.length;
-    for (const { answer: { messages } } of answers) this.#mail.addLogged(messages);
+    for (const { id, answer: { messages } } of answers) {
+      this.#answered.add(id);
+      this.#mail.addLogged(messages);
+    }
     return answers;
   }
 
-  async #askQueues(selector: Selector, limit: number): Promise<void> {
-    const answers = await this.#group.ask('gateway', (client) => client.find({ selector, limit }));
+  async #askQueues(question: FindQuestion, isLater: boolean): Promise<void> {
+    const answers = await this.#group.ask('gateway', (client) => client.find(question));
     for (const { id, answer } of answers) {
-      this.#mail.addQueued(id, answer.messages);
+      this.#answered.add(id);
+      this.#mail.addQueued(id, answer.messages, isLater);
       const why = whyInPart(answer);
       if (why !== '') this.#lacks.add(`${id} ${why}`);
-      if (answer.more) this.#note(`${id} has more than ${counted(limit, 'such message')} that wait`);
+      if (answer.more) this.#more.add(`${id} has more such mail that waits than it tells of`);
     }
   }
 
@@ -169,25 +197,31 @@ class FindRun {
     const logs = await this.#askLogs({
       ids, since_ms: sinceMs, until_ms: untilMs, limit: FOUND_MAX, onward: true,
     });
-    if (this.#mail.openIds.length === 0) return;
+    if (this.#mail.openIds(this.#asked.question.limit).length === 0) return;
     for (const { id, answer: { why, read_to_ms: toMs } } of logs) {
       if (why !== '' || toMs >= untilMs) continue;
-      this.#lacks.add(`${id} had no time to read its log past ${atText(toMs)}`);
+      this.#lacks.add(`the log of ${id} was read to ${atText(toMs)} only for what became of mail`);
     }
   }
 
   #judge(id: string, answer: LoggedAnswer): void {
     const { question: { since_ms: sinceMs, limit } } = this.#asked;
     const { why, more, read_from_ms: fromMs, begins_ms: beginsMs, unread_files: unread } = answer;
-    if (why !== '') this.#lacks.add(`the log of ${id} was not read: ${why}`);
-    else if (more) this.#note(`the log of ${id} has more than ${counted(limit, 'such message')}`);
-    else if (fromMs > sinceMs) {
-      this.#lacks.add(`${id} had no time to read its log further back than ${atText(fromMs)}`);
-    }
-    if (unread > 0) {
-      this.#lacks.add(`${id} has ${counted(unread, 'rotated log')} of that time that it does not read`);
-    } else if (beginsMs !== null && beginsMs > sinceMs) {
-      this.#note(`the log of ${id} begins at ${atText(beginsMs)}`);
+    const log = `the log of ${id}`;
+    for (const lack of answer.lacks) this.#lacks.add(`${log} lacks lines: ${lack}`);
+    if (why !== '') {
+      this.#lacks.add(`${log} was not read: ${why}`);
+    } else if (more) {
+      this.#more.add(`${log} has more than ${counted(limit, 'such message')}`);
+    } else {
+      if (fromMs > sinceMs) this.#lacks.add(`${log} was read back to ${atText(fromMs)} only`);
+      if (unread > 0) {
+        this.#lacks.add(`${id} has ${counted(unread, 'rotated log')} of that time that it does not read`);
+      } else if (beginsMs === null) {
+        this.#lacks.add(`${log} has no lines`);
+      } else if (beginsMs > sinceMs) {
+        this.#lacks.add(`${log} begins at ${atText(beginsMs)}`);
+      }
     }
   }
 
@@ -197,14 +231,18 @@ class FindRun {
 
   #show(): number {
     const terminal = this.#terminal;
-    const found = this.#mail.newest(this.#asked.question.limit);
+    const { limit } = this.#asked.question;
+    const found = this.#mail.newest(limit);
     if (this.#isJson) for (const one of found) terminal.print(printable(JSON.stringify(one)));
     else if (found.length > 0) terminal.print(foundTable(found));
-    else if (this.#answered > 0) terminal.print('no messages');
-    for (const lack of this.#lacks) this.#note(lack);
-    const code = reportMissing(this.#group.missing('gateway'), this.#answered, this.#isJson, terminal, true);
+    else if (this.#answered.size > 0) terminal.print('no messages');
+    for (const each of [...this.#more, ...this.#lacks]) this.#note(each);
+    const missing = this.#group.missing('gateway');
+    const code = reportMissing(missing, this.#answered.size, this.#isJson, terminal, true);
     if (code !== 0) return code;
-    return this.#lacks.size > 0 ? NOT_ALL_KNOW : Number(found.length === 0);
+    // Where fewer are shown than were asked for, one of the others may be meant.
+    const isLacking = this.#lacks.size > 0 || (this.#more.size > 0 && found.length < limit);
+    return isLacking ? NOT_ALL_KNOW : Number(found.length === 0);
   }
 }
 

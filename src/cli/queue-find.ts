@@ -67,5 +67,5 @@ export function whyInPart({ unread, looked_share: share, incomplete }: FindAnswe
   if (share < 1) return `has looked at ${String(Math.round(share * 100))} % of its mail`;
   if (incomplete) return 'has not all of its mail back yet';
   return unread === 0
-    ? '' : `could not look at ${counted(unread, 'message')} whose envelopes are at the stores`;
+    ? '' : `could not look into ${counted(unread, 'message')}: at the stores alone, or not readable`;
 }

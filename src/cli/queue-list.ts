@@ -128,9 +128,10 @@ export function messageText(message: MessageAnswer, gateway: string): string {
     lines.push(`${' '.repeat(13)} (delayed until ${listTimeText(message.delayed_until)}: ${why})`);
   }
   for (const recipient of message.recipients) {
-    if (recipient.delay_reason !== undefined) {
-      lines.push(`${' '.repeat(13)} (${printable(recipient.delay_reason)})`);
-    }
+    const isOver = recipient.state === 'ending';
+    const why = [isOver ? 'failed, report owed' : '', recipient.delay_reason ?? '']
+      .filter((one) => one !== '');
+    if (why.length > 0) lines.push(`${' '.repeat(13)} (${printable(why.join(': '))})`);
     lines.push(`${' '.repeat(45)}${printable(recipient.address)}`);
   }
   return lines.join('\n');

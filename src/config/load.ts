@@ -115,8 +115,10 @@ function report(
   file: string, document: Document, lines: LineCounter, problems: readonly Problem[],
 ): string[] {
   return problems
-    .map((problem) =>
-      ({ line: lineOf(document, lines, problem), text: `${pathText(problem.path)}: ${problem.text}` }))
+    .map((problem) => {
+      const { path: at, shownPath = at, text } = problem;
+      return { line: lineOf(document, lines, problem), text: `${pathText(shownPath)}: ${text}` };
+    })
     .sort((a, b) => a.line - b.line)
     .map(({ line, text }) => `${file}:${String(line)}: ${text}`);
 }

@@ -13,6 +13,8 @@ import type { Path } from './keys/key.js';
 /** One finding, before it has a line. */
 export interface Problem {
   readonly path: Path;
+  /** What is told of the path, where not all of it is for everybody's eyes. */
+  readonly shownPath?: Path;
   readonly text: string;
   /** Point at the key itself (unknown keys), not at its value. */
   readonly atKey?: boolean;
@@ -30,6 +32,10 @@ export class Problems {
 const FOUND_CHARACTERS_MAX = 60;
 /** No address takes them, but people write them; a refusal is no reason to print a password. */
 const USER_AND_PASSWORD = /\/\/.*@/s;
+/** A key of a secret without the blank behind it: YAML takes it and its value for one text. */
+const SECRET_IN_TEXT = /(secret\w*\s*[:=]).*/is;
+/** No key of ours has it: what begins there was meant for a value. */
+const BEHIND_KEY = /[^\w.*-].*/s;
 
 export function problemsOfIssues(error: z.ZodError, schema: z.ZodType, value: unknown): Problem[] {
   return problemsAt([], error.issues, schema, value);
@@ -127,16 +133,22 @@ export function describe(value: unknown): string {
   if (typeof value === 'object') return 'a mapping';
   if (typeof value !== 'string') return String(value as number | boolean);
   const nameless = value.replace(USER_AND_PASSWORD, '//(hidden)@');
-  const plain = nameless.includes('://') ? withoutQuery(nameless) : nameless;
+  const open = nameless.includes('://') ? withoutQuery(nameless) : nameless;
+  const plain = open.replace(SECRET_IN_TEXT, '$1(hidden)');
   const shown = plain.length > FOUND_CHARACTERS_MAX ? `${plain.slice(0, FOUND_CHARACTERS_MAX)}…` : plain;
   return JSON.stringify(shown);
 }
 
 function unknownKey(schema: z.ZodType, path: Path, key: string): Problem {
   const known = knownKeys(schema, path);
-  const meant = nearest(key, known);
-  const hint = meant === undefined ? `known keys: ${known.join(', ')}` : `did you mean '${meant}'?`;
-  return { path: [...path, key], text: `expected a known key, found '${key}'; ${hint}`, atKey: true };
+  const word = key.replace(BEHIND_KEY, '');
+  const shown = word === key ? key : `${word}(hidden)`;
+  const meant = nearest(word, known);
+  const isGlued = known.includes(word) && key.startsWith(`${word}:`);
+  const hint = isGlued ? `a blank is missing behind '${word}:'`
+    : meant === undefined ? `known keys: ${known.join(', ')}` : `did you mean '${meant}'?`;
+  const text = `expected a known key, found '${shown}'; ${hint}`;
+  return { path: [...path, key], shownPath: [...path, shown], text, atKey: true };
 }
 
 function typeWord(type: string): string {

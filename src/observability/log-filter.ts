@@ -39,7 +39,7 @@ export class LogFilter {
 
   constructor({ ids, messageId, from, to, reply, source }: LogQuestion) {
     this.#ids = new Set(ids);
-    this.#messageId = messageId === undefined ? undefined : bare(messageId);
+    this.#messageId = messageId === undefined ? undefined : bareMessageId(messageId);
     const asked = [
       [FROM_FIELDS, from === '<>' ? '' : from], [TO_FIELDS, to],
       [REPLY_FIELDS, reply], [SOURCE_FIELDS, source],
@@ -74,7 +74,7 @@ export class LogFilter {
   #isOfMessage(fields: LogFields): boolean {
     const { queue_id: id, report_id: reportId, message_id: messageId } = fields;
     const isNamed = this.#messageId !== undefined && typeof messageId === 'string'
-      && bare(messageId) === this.#messageId;
+      && bareMessageId(messageId) === this.#messageId;
     if (isNamed) this.#learn(id);
     const isKnown = typeof id === 'string' && this.#ids.has(id);
     if (isKnown && fields['event'] === 'report') this.#learn(reportId);
@@ -110,6 +110,6 @@ function idIn(line: string, field: string): string {
 }
 
 /** Without the brackets that people copy or leave. */
-function bare(messageId: string): string {
+export function bareMessageId(messageId: string): string {
   return messageId.trim().replace(/^<|>$/g, '');
 }

@@ -247,6 +247,8 @@ const LINE_FEED = 0x0a;
 
 export class MailLog {
   #enabled: boolean;
+  /** When that was changed last, Unix time; undefined: not since the start. */
+  switchedWallMs: number | undefined;
   readonly #destination: LineDestination;
   readonly #writer = new LineWriter(BUFFER_BYTES);
   /** `","event":"delivered","gateway":"gw-1"` of each event. */
@@ -286,6 +288,7 @@ export class MailLog {
   }
 
   set enabled(isEnabled: boolean) {
+    if (isEnabled !== this.#enabled) this.switchedWallMs = Date.now();
     this.#enabled = isEnabled;
   }
 

@@ -1,6 +1,6 @@
 /** `twinpost find` at two gateways of real processes: mail that has left one, mail that waits at the other, and when one is dead. */
 import assert from 'node:assert/strict';
-import { mkdtempSync, readFileSync, renameSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
@@ -38,6 +38,8 @@ describe('find', { timeout: 360_000 }, () => {
     const folder = mkdtempSync(join(tmpdir(), 'twinpost-find-'));
     t.after(() => { rmSync(folder, { recursive: true }); });
     const logOf = (gateway: number): string => join(folder, `mail-${String(gateway)}.log`);
+    // So that the logs begin before the day that is read.
+    for (const gateway of [0, 1]) writeFileSync(logOf(gateway), `{"time":"${new Date(Date.now() - 2 * 86_400_000).toISOString()}","event":"start"}\n`);
     const cluster = await startCluster({
       gateways: 2, group: true, routes: [{ domain: 'down.example', via: `smtp://${HOST}:1` }],
       gateway: { mirror: { lease: '4s', failover_timeout: '200ms', heartbeat: '50ms' } }, gatewayOf: (gateway) => ({ log: { file: logOf(gateway) } }),
@@ -63,8 +65,10 @@ describe('find', { timeout: 360_000 }, () => {
     }
     const none = await find(first, '--sender', 'nobody@*');
     assert.deepEqual([none.code, none.out], [1, 'no messages\n']);
+    const unsure = await find(first, '--sender', 'nobody@*', '--since', '3d');
+    assert.deepEqual([unsure.code, unsure.out, unsure.error.match(/the log of gateway-[12] begins at/g)?.length], [3, 'no messages\n', 2]);
     const words = await find(first, '--rcpt', 'bob@a.example');
-    assert.match(words.out, new RegExp(`^${left}  \\S+ \\S+  alice@senders\\.example  bob@a\\.example \\+1  delivered  gateway-1 \\S+:\\d+  250 `, 'm'));
+    assert.match(words.out, new RegExp(`^${left}  \\S+  alice@senders\\.example  bob@a\\.example \\+1  delivered  gateway-1 \\S+:\\d+  250 `, 'm'));
 
     renameSync(logOf(0), `${logOf(0)}.1`);
     assert.deepEqual(told(await find(second, '--message-id', 'left@talk.example', '--json')), [hasLeft], 'it lies beside the log');

@@ -79,7 +79,7 @@ describe('a store that is asked to read its file again', { timeout: 240_000 }, (
     await until('the log says who asked, and why', () => /"level":"info".*"event":"reload".*"reason":"a test","who":"ann"/.test(store.log()));
 
     const good = readFileSync(file, 'utf8');
-    edit(file, (section) => { Object.assign(section, { lease: '1 hour', log: { level: 'info' } }); });
+    edit(file, (section) => { Object.assign(section, { lease: '1 hour', log: { level: 'error' }, gateways: [{ id: 'gateway-9', secret: 'another-secret-of-links' }] }); });
     const refused = await asked(OPERATOR);
     assert.equal(refused['code'], 409);
     assert.match(String(refused['error']), /^\S+store-a\.yaml:\d+: store\.lease: expected a time with its unit from .*, found "1 hour"; nothing was changed$/);
@@ -87,6 +87,13 @@ describe('a store that is asked to read its file again', { timeout: 240_000 }, (
     assert.deepEqual([shown.hash, /^\S+store-a\.yaml:\d+: store\.lease: expected a time/.test(shown.refused)], [hash, true], shown.refused);
     assert.ok(Math.abs((shown.refused_at ?? 0) - Date.now() / 1000) < 60);
     assert.equal(await metric('config_last_reload_successful'), 0);
+    // All of it is as before: who is let in, by which secret, and how much is logged.
+    const { gateway } = cluster;
+    await gateway.kill();
+    const linksBefore = store.log().split('"event":"link"').length;
+    gateway.start();
+    await cluster.gateways[0]?.inSync(1);
+    assert.ok(store.log().split('"event":"link"').length > linksBefore, 'lines below the level of the refused file');
     const from = [...['--from', admin, '--only'], '--token-file', tokensFile(`mon read ${READER}`)];
     const status = await twinpost(['store', 'status', ...from]);
     assert.match(status.out, /^ {2}RELOAD {6}refused .* ago: \S+store-a\.yaml:\d+: store\.lease: expected a time .*; the one before is in force, mend the file before the next start$/m);

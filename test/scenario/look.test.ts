@@ -1,21 +1,24 @@
 /** What an operator is shown of single messages and of the ages of mail: src/gateway/look, and content for `queue cat`. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import type { AgeKey, AgesAnswer, FindAnswer, ShownEntry } from '../../src/admin-api/look.js';
+import type { AgeKey, AgesAnswer, FindAnswer, FindQuestion, ShownEntry } from '../../src/admin-api/look.js';
 import { AGE_KEYS_MAX } from '../../src/admin-api/look.js';
 import type { Selector } from '../../src/admin-api/queue-orders.js';
-import { formatMessageId } from '../../src/base/text-id.js';
+import { formatMessageId, parseMessageId } from '../../src/base/text-id.js';
+import { latin1Bytes } from '../../src/base/utf8.js';
 import { AT_STORES, ExportView } from '../../src/gateway/admin/export-view.js';
 import { bindingLimits } from '../../src/gateway/look/binding-limits.js';
 import { MessageView } from '../../src/gateway/look/message-view.js';
 import { QueueAges } from '../../src/gateway/look/queue-ages.js';
 import { walksOf } from '../../src/gateway/look/walks.js';
+import { ALIAS_CHANGED } from '../../src/gateway/mail-types.js';
+import type { Recipient } from '../../src/gateway/mail-types.js';
 import type { NextHopState } from '../../src/gateway/outbound/connection-pool.js';
 import { EntryState } from '../../src/gateway/queue/entry-table.js';
 import { WallFrame } from '../../src/gateway/queue/wall-frame.js';
 import { crc32 } from '../../src/platform/node/checksum.js';
 import { doById } from './by-id.js';
-import { coreOf, stateOf } from './inspect.js';
+import { coreOf, noteQueues, onlyQueue, stateOf } from './inspect.js';
 import type { Letter } from './letters.js';
 import { World } from './world.js';
 
@@ -263,5 +266,42 @@ describe('messages that are looked for', () => {
     assert.equal(found(world, { domain: 'q2.example' }, 5).more, false);
     assert.deepEqual(found(world, { newer_than_seconds: 60 }).messages.length, 5);
     assert.deepEqual(found(world, { older_than_seconds: 60 }).messages.map(({ queue_id: id }) => id), [formatMessageId(old.id)]);
+  });
+
+  test('are known by the Message-ID of their header, however old they are, and by the name that was given where an alias led on', () => {
+    const world = World.started({ queues: [{ name: 'q1' }] });
+    world.hops.script = () => 'unreachable';
+    const core = coreOf(world);
+    const submit = (header: string, recipient: Partial<Recipient> = {}): string => {
+      const messageId = core.nextMessageId();
+      const content = latin1Bytes(`Received: from a\r\n\tby b\r\n${header}\r\n\r\nMessage-ID: <body@a.example>\r\n`);
+      core.submit({
+        messageId, reversePath: 'a@a.example', groups: [{ route: world.route('q1'), recipients: [{ address: 'b@q1.example', notify: 0, orcpt: '', ...recipient }] }],
+        chunks: [content], contentBytes: content.length, flags: 0, ret: 0, envid: '', client: '192.0.2.1', helo: 'a.example', settle: () => { noteQueues(core); },
+      });
+      noteQueues(core);
+      world.run(100);
+      return formatMessageId(messageId);
+    };
+    const plain = submit('Subject: x\r\nmessage-ID: <one@a.example>');
+    const folded = submit('Message-ID:\r\n <folded@a.example>');
+    submit('Subject: none');
+    const long = submit(`X-Long: ${'x'.repeat(20_000)}\r\nMessage-ID: <long@a.example>`);
+    const led = submit('Subject: y', { notify: ALIAS_CHANGED, orcpt: 'rfc822;sales+2Bx@q1.example' });
+    const ask = (question: Omit<FindQuestion, 'limit' | 'selector'>): FindAnswer => walked(walks(world).find({ selector: { everything: true }, limit: 10, ...question }));
+    const ids = (answer: FindAnswer): readonly string[] => answer.messages.map(({ queue_id: id }) => id);
+    const one = ask({ message_id: '<one@a.example>' });
+    assert.deepEqual([ids(one), one.unread], [[plain], 1], 'of the long one nobody knows');
+    assert.deepEqual(ids(ask({ message_id: 'folded@a.example' })), [folded]);
+    for (const none of ['ONE@a.example', 'body@a.example', 'long@a.example']) assert.deepEqual(ids(ask({ message_id: none })), []);
+    for (const recipient of ['Sales+x@q1.example', 'sales*']) {
+      const { messages } = ask({ recipient });
+      assert.deepEqual(messages.map(({ queue_id: id, recipients }) => [id, recipients.map(({ address, given }) => [address, given])]), [[led, [['b@q1.example', 'sales+x@q1.example']]]]);
+    }
+    assert.equal(ids(ask({ recipient: 'b@*' })).length, 5);
+    assert.deepEqual(ids(ask({ recipient: 'x@*' })), []);
+    const { partition, handle } = onlyQueue(world.mirror('q1'));
+    for (const id of [long, plain]) core.entries.dropBody(partition, core.entries.table.index.find(parseMessageId(id) ?? 0, handle));
+    assert.equal(ask({ message_id: 'x' }).unread, 2, 'content that is at the stores alone');
   });
 });

@@ -649,6 +649,7 @@ describe('while nobody can say where a report goes', () => {
       world.run(60_000);
       const tries = (): number => coreOf(world).noteOf(coreOf(world).entries.table.index.find(letter.id, onlyQueue(world.mirror('q1')).handle), 2).tries;
       assert.deepEqual([isGoingOn(world, letter), tries()], [true, 0]);
+      assert.deepEqual(found(world)[0]?.recipients.map(({ address, state }) => [address, state]), [['0@q1.example', 'ending'], ['1@q1.example', undefined]]);
       tell();
       world.until(() => letter.reports.size === 1, 3000, 'the report');
       world.run(1000);

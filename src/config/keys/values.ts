@@ -375,10 +375,13 @@ export function etcdUrl(): z.ZodType<string> {
   }, 'an address of etcd such as https://10.1.0.5:2379');
 }
 
+const HIDDEN_QUERY = '?(hidden)';
+
 /** Where secrets go as they are: encrypted, or not off this machine. */
 export function secretUrl(): z.ZodType<string> {
   return expected((value) => {
-    if (typeof value !== 'string' || !URL.canParse(value)) return undefined;
+    // What was printed is no address to ask: it would be asked without the key.
+    if (typeof value !== 'string' || !URL.canParse(value) || value.endsWith(HIDDEN_QUERY)) return undefined;
     const { protocol, hostname, username, password } = new URL(value);
     const isOwn = protocol === 'http:' && ['127.0.0.1', '[::1]', 'localhost'].includes(hostname);
     return (protocol === 'https:' || isOwn) && username + password === '' ? value : undefined;
@@ -387,7 +390,7 @@ export function secretUrl(): z.ZodType<string> {
 
 /** Keys of an API stand there. */
 export function withoutQuery(url: string): string {
-  return url.replace(/[?#].*$/s, '?(hidden)');
+  return url.replace(/[?#].*$/s, HIDDEN_QUERY);
 }
 
 /** Of a server, without a path: "http://127.0.0.1:11333". */

@@ -49,6 +49,7 @@ import { CoreView } from '../admin/core-view.js';
 import { bindingLimits } from '../look/binding-limits.js';
 import type { TracePorts } from '../admin/trace-api.js';
 import { LogSearch } from '../look/node/log-search.js';
+import type { LogPlace } from '../look/node/log-search.js';
 import { SessionWatch } from '../look/session-watch.js';
 import { walksOf } from '../look/walks.js';
 import type {
@@ -391,11 +392,19 @@ class Gateway implements RunningGateway {
       }),
       traces: this.#traces,
       walks: walksOf(this.#options.id, core, this.#clock, (queue, row) => this.#view.row(queue, row)),
-      logSearch: new LogSearch(() => this.#options.log),
+      logSearch: new LogSearch(() => this.#logPlace),
       exports: new ExportView({
         crc32, entries: core.entries, bodies: core.bodies, queuesOf: (name) => core.registry.byName(name),
         placesOf: (messageId) => core.registry.placesOf(messageId),
       }),
+    };
+  }
+
+  get #logPlace(): LogPlace {
+    const { mailLog, logLosses } = this.#ports;
+    return {
+      ...this.#options.log, switchedMs: mailLog.switchedWallMs, lostMs: logLosses.lostWallMs,
+      failing: logLosses.failing,
     };
   }
 

@@ -22,8 +22,8 @@ import type { Feedback, StatusOfRecipient } from '../returned/report-content.js'
 import type { MailEvents, OutcomeEvent } from '../queue/mail-events.js';
 import type { MailQueue } from '../queue/mail-queue.js';
 import { nextHopUrl } from '../queue/next-hop.js';
-import { ALIAS_CHANGED } from '../mail-types.js';
-import type { Envelope, Outage, Recipient, RecipientResult, Route } from '../mail-types.js';
+import { givenAddress } from '../queue/given-address.js';
+import type { Envelope, Outage, RecipientResult, Route } from '../mail-types.js';
 
 export interface MailRecordPorts {
   readonly clock: Clock;
@@ -241,14 +241,6 @@ function howOf(tls: SecuredFacts | undefined): keyof OutboundMetrics['delivered'
   if (tls === undefined) return 'clear';
   if (!tls.isVerified) return 'tls';
   return tls.by ?? 'verified';
-}
-
-/** What ORCPT says is xtext (RFC 3461 4), or has `\x{…}` for what is not ASCII (RFC 6533 3). */
-function givenAddress({ notify, orcpt }: Recipient): string {
-  if ((notify & ALIAS_CHANGED) === 0) return '';
-  const given = orcpt.slice(orcpt.indexOf(';') + 1);
-  const codes = orcpt.toLowerCase().startsWith('utf-8;') ? /\\x\{([0-9A-F]{2,5})\}/g : /\+([0-9A-F]{2})/g;
-  return given.replace(codes, (_all, code: string) => String.fromCodePoint(Number.parseInt(code, 16)));
 }
 
 /** Counters of reception. */

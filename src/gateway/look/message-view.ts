@@ -8,10 +8,11 @@ import { formatMessageId } from '../../base/text-id.js';
 import { wholeSeconds } from '../../base/units.js';
 import { EntryState } from '../queue/entry-table.js';
 import type { MailQueue } from '../queue/mail-queue.js';
+import { givenAddress } from '../queue/given-address.js';
 import { nextHopOf } from '../queue/next-hop.js';
 import type { LastResult, Note } from '../queue/note.js';
-import { RECIPIENT_STATE_NAMES, TO_TRY } from '../queue/note.js';
-import type { Envelope } from '../mail-types.js';
+import { OWED_FAILURE, RECIPIENT_STATE_NAMES, TO_TRY } from '../queue/note.js';
+import type { Envelope, Recipient } from '../mail-types.js';
 import type { ReasonPorts } from './waiting-reason.js';
 import { whyItIsHere } from './waiting-reason.js';
 
@@ -34,16 +35,22 @@ export class MessageView {
     this.#ports = ports;
   }
 
-  /** In a list; of the recipients those who are still to be tried. */
+  /** In a list; of the recipients those whom a selector may mean (gateway/orders/selection.ts). */
   row(queue: MailQueue, row: number): MessageAnswer {
     const { core } = this.#ports;
     const { envelope, note } = this.#read(queue, row);
     const isHeld = core.entries.table.state(row) === EntryState.HELD;
     // Whoever was not tried waits for the next hop.
     const outage = isHeld ? '' : core.outageOf(queue)?.why.text ?? '';
-    const recipients = this.#recipients(row, envelope, note, (state, address, reply) => {
-      const why = reply === '' ? outage : reply;
-      return state === TO_TRY ? { address, ...(why === '' ? {} : { delay_reason: why }) } : undefined;
+    const recipients = this.#recipients(row, envelope, note, (state, one, reply) => {
+      if (state !== TO_TRY && state !== OWED_FAILURE) return undefined;
+      const why = reply === '' && state === TO_TRY ? outage : reply;
+      const given = givenAddress(one);
+      return {
+        address: one.address, ...(given === '' ? {} : { given }),
+        ...(state === TO_TRY ? {} : { state: 'ending' as const }),
+        ...(why === '' ? {} : { delay_reason: why }),
+      };
     });
     return { ...this.#common(queue, row, envelope, note), recipients };
   }
@@ -75,7 +82,7 @@ export class MessageView {
     const { envelope, note } = this.#read(queue, row);
     const common = this.#common(queue, row, envelope, note);
     const toTry = toTryName(table.state(row));
-    const recipients = this.#recipients(row, envelope, note, (state, address, reply) => ({
+    const recipients = this.#recipients(row, envelope, note, (state, { address }, reply) => ({
       address,
       state: state === TO_TRY ? toTry : RECIPIENT_STATE_NAMES[state] ?? 'ended',
       ...(reply === '' ? {} : { last_reply: reply }),
@@ -107,14 +114,14 @@ export class MessageView {
   /** What `made` answers for each, with what was said of it last. */
   #recipients<T>(
     row: number, envelope: Envelope | undefined, note: Note,
-    made: (state: number, address: string, reply: string) => T | undefined,
+    made: (state: number, recipient: Recipient, reply: string) => T | undefined,
   ): T[] {
     const texts = this.#ports.core.textsOf(row);
     const results = new Map(note.results.map((result) => [result.recipient, result]));
     const recipients: T[] = [];
-    envelope?.recipients.forEach(({ address }, index) => {
+    envelope?.recipients.forEach((recipient, index) => {
       const reply = texts.get(index)?.text ?? codesOf(results.get(index));
-      const one = made(note.states[index] ?? TO_TRY, address, reply);
+      const one = made(note.states[index] ?? TO_TRY, recipient, reply);
       if (one !== undefined) recipients.push(one);
     });
     return recipients;

@@ -60,11 +60,12 @@ export class QueueAges implements Visitor {
 
   onMeant(
     queue: MailQueue, _row: number, { recipients, reversePath }: Envelope, meant: readonly number[],
-  ): void {
+  ): number {
     const { by } = this.#question;
     if (by === 'queue') this.#count([nameOf(queue)]);
     else if (by === 'sender-domain') this.#count([domainOf(reversePath)]);
     else this.#count(new Set(meant.map((index) => domainOf(recipients[index]?.address ?? ''))));
+    return 0;
   }
 
   onUnread(): void {

@@ -1,15 +1,26 @@
 /**
  * The first messages here that a selector means, each queue in its order: no more than an answer holds,
- * however many recipients they have. Pure.
+ * however many recipients they have. A Message-ID stands in the content alone, so that its header is looked
+ * into. Pure.
  */
 import type { MessageAnswer } from '../../admin-api/gateway-answers.js';
 import type { FindAnswer, FindQuestion } from '../../admin-api/look.js';
+import { latin1Text } from '../../base/utf8.js';
+import { Wildcards } from '../../base/wildcards.js';
+import { bareMessageId } from '../../observability/log-filter.js';
+import { messageIdWithin } from '../inbound/content/message-id-field.js';
+import type { Envelope } from '../mail-types.js';
+import { givenAddress } from '../queue/given-address.js';
 import type { MailQueue } from '../queue/mail-queue.js';
 import { SelectedWalk } from './selected-walk.js';
 import type { Visitor, WalkPorts } from './selected-walk.js';
 
 /** In one answer: some 2 MB. */
 const RECIPIENTS_MAX = 20_000;
+/** Of a header: our own fields, and what the mail log searches of a client's. */
+const HEADER_BYTES_MAX = 16 * 1024;
+/** To look into one, measured against an entry of a walk: some microseconds. */
+const HEADER_WORK = 5;
 
 export interface FindPorts extends WalkPorts {
   /** As a list shows it. */
@@ -18,6 +29,9 @@ export interface FindPorts extends WalkPorts {
 
 export class QueueFind implements Visitor {
   readonly #limit: number;
+  readonly #recipient: Wildcards | undefined;
+  readonly #messageId: string | undefined;
+  readonly #header = new Uint8Array(HEADER_BYTES_MAX);
   readonly #ports: FindPorts;
   readonly #walk: SelectedWalk;
   readonly #messages: MessageAnswer[] = [];
@@ -26,8 +40,10 @@ export class QueueFind implements Visitor {
   /** There is one more than are wanted. */
   isFull = false;
 
-  constructor({ selector, limit }: FindQuestion, ports: FindPorts) {
+  constructor({ selector, limit, recipient, message_id: messageId }: FindQuestion, ports: FindPorts) {
     this.#limit = limit;
+    this.#recipient = recipient === undefined ? undefined : new Wildcards([recipient]);
+    this.#messageId = messageId === undefined ? undefined : bareMessageId(messageId);
     this.#ports = ports;
     this.#walk = new SelectedWalk(selector, ports, this);
   }
@@ -48,7 +64,33 @@ export class QueueFind implements Visitor {
     return false;
   }
 
-  onMeant(queue: MailQueue, row: number): void {
+  onMeant(queue: MailQueue, row: number, { recipients }: Envelope, meant: readonly number[]): number {
+    const isNamed = this.#recipient === undefined || meant.some((index) => {
+      const one = recipients[index];
+      return one !== undefined && [one.address, givenAddress(one)].some((name) => this.#isMeant(name));
+    });
+    if (!isNamed) return 0;
+    if (this.#messageId === undefined) this.#add(queue, row);
+    else if (this.#isOfMessageId(row)) this.#add(queue, row);
+    return this.#messageId === undefined ? 0 : HEADER_WORK;
+  }
+
+  #isMeant(name: string): boolean {
+    return this.#recipient?.matches(name) === true;
+  }
+
+  #isOfMessageId(row: number): boolean {
+    const { entries } = this.#ports;
+    const bytes = entries.table.bodyBytes.get(row);
+    const header = this.#header.subarray(0, Math.min(bytes, HEADER_BYTES_MAX));
+    if (!entries.isAbsent(row)) entries.copyBody(row, header, 0, header.length);
+    const found = entries.isAbsent(row) ? undefined : messageIdWithin(header, latin1Text);
+    // It goes on beyond what is looked into.
+    if (found === undefined && (entries.isAbsent(row) || bytes > header.length)) this.onUnread();
+    return found !== undefined && bareMessageId(found) === this.#messageId;
+  }
+
+  #add(queue: MailQueue, row: number): void {
     if (this.#messages.length >= this.#limit || this.#recipients >= RECIPIENTS_MAX) {
       this.isFull = true;
       return;

@@ -32,8 +32,8 @@ export interface Visitor {
   readonly isFull: boolean;
   /** By its columns it may be meant. True: its envelope need not be read. */
   onRow(queue: MailQueue, row: number, ageSeconds: number): boolean;
-  /** `meant`: those of its recipients. */
-  onMeant(queue: MailQueue, row: number, envelope: Envelope, meant: readonly number[]): void;
+  /** `meant`: those of its recipients. Answers the work that it was, as many entries. */
+  onMeant(queue: MailQueue, row: number, envelope: Envelope, meant: readonly number[]): number;
   onUnread(): void;
 }
 
@@ -92,7 +92,7 @@ export class SelectedWalk {
     }
     const { length } = envelope.recipients;
     const meant = this.#selection.recipientsOf(envelope, noteOf(row, length));
-    if (meant.length > 0 || this.#isAll) this.#visitor.onMeant(queue, row, envelope, meant);
-    return length;
+    const isMeant = meant.length > 0 || this.#isAll;
+    return isMeant ? length + this.#visitor.onMeant(queue, row, envelope, meant) : length;
   }
 }

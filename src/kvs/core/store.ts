@@ -214,6 +214,13 @@ export class Store {
     return this.#accounts.get(id);
   }
 
+  /** Of a spill file: also of one that is not let in, for it may be later, and its older processes not. */
+  restoreAccount(told: Pick<GatewayAccount, 'id' | 'incarnation' | 'nonce'>): void {
+    const account = this.accountOf(told.id) ?? new GatewayAccount(told.id, this.#numberOf(told.id));
+    this.#accounts.set(told.id, account);
+    account.restore(told);
+  }
+
   /** Of gateways that may come, or are here. */
   accounts(): Iterable<GatewayAccount> {
     return this.#sharers;

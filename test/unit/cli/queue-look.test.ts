@@ -146,7 +146,7 @@ describe('queue find', () => {
     assert.equal((await run(['find', '--sender', 'a@*'])).code, 1);
     answers[1] = tells({ ...none, unread: 2 });
     const unsure = await run(['find', '--sender', 'a@*']);
-    assert.deepEqual([unsure.code, unsure.errors], [3, ['! twinpost: gw-2 could not look at 2 messages whose envelopes are at the stores']]);
+    assert.deepEqual([unsure.code, unsure.errors], [3, ['! twinpost: gw-2 could not look into 2 messages: at the stores alone, or not readable']]);
     assert.equal((await run(['find'])).code, 2);
   });
 });

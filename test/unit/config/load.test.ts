@@ -447,11 +447,15 @@ describe('what is wrong is one line with file, line, path, expectation and findi
       [`register: {etcd: ['https://root:${WORD}/@b@10.1.0.5:2379'], cluster: c}\n`, /register\.etcd\[0\]: .*, found "https:\/\/\(hidden\)@10/],
       [`  secret: "${WORD}\\t"\n`, /gateway\.secret: .*, found a string that is not shown$/],
       [`  secret: [${WORD}]\n`, /gateway\.secret: .*, found a list of 1$/],
+      [`  secret:${WORD}: 1\n`, /^f\.yaml:5: gateway\.secret\(hidden\): expected a known key, found 'secret\(hidden\)'; a blank is missing behind 'secret:'$/],
+      [`store: {id: s1, secret:${WORD}}\n`, /^f\.yaml:\d+: store\.secret\(hidden\): .*'secret:'$/],
+      [`store:\n  secret:${WORD}\n`, /store: expected a mapping, found "secret:\(hidden\)"$/],
+      [`store:\n  id: s1\n    Secret_:${WORD}\n`, /store\.id: .*, found "s1 Secret_:\(hidden\)"$/],
     ];
     for (const [more, told] of cases) {
-      const [error = '', ...others] = errorsOf(more.startsWith('  secret:') ? GOOD.replace(/ {2}secret: .*\n/, more) : `${GOOD}${more}`);
-      assert.match(error, told);
-      assert.ok(!`${error}${others.join('')}`.includes(WORD), error);
+      const errors = errorsOf(more.startsWith('  secret:') ? GOOD.replace(/ {2}secret: .*\n/, more) : `${GOOD}${more}`);
+      assert.ok(errors.some((error) => told.test(error)), errors.join('\n'));
+      assert.ok(!errors.join('').includes(WORD), errors.join('\n'));
     }
   });
 
@@ -467,6 +471,9 @@ describe('what is wrong is one line with file, line, path, expectation and findi
     assert.equal(result.config.gateway?.smtp.usersByHttp?.url, 'https://u.example/x?key=pw-4711');
     const shown = effectiveYaml(result.value, result.config, 2 ** 30);
     assert.ok(shown.includes('https://u.example/x?(hidden)') && !shown.includes('4711'));
+    const [refused = '', ...more] = errorsOf(`${GOOD}  smtp: {users: {http: 'https://u.example/x?(hidden)'}}\n`);
+    assert.match(refused, /^f\.yaml:\d+: gateway\.smtp\.users\.http: expected an address .*, found "https:\/\/u\.example\/x\?\(hidden\)"$/);
+    assert.deepEqual(more, []);
   });
 
   test('all of it at once, in the order of the file', () => {

@@ -1,6 +1,7 @@
 /**
- * The Message-ID header field of a content, for the mail log: people look for it. Only the first piece that
- * came from the client is searched, up to the end of the header and a bound; no header is parsed.
+ * The Message-ID header field of a content, for the mail log and for who looks through queues: people look
+ * for it. The mail log has it of the first piece that came from the client, up to a bound; no header is
+ * parsed.
  */
 
 import type { Latin1Text } from '../../../platform/ports.js';
@@ -26,7 +27,12 @@ function startsWithName(piece: Uint8Array, at: number): boolean {
 
 /** The value, without surrounding blanks; '' when the piece has none within the bound. */
 export function messageIdField(piece: Uint8Array, latin1Text: Latin1Text): string {
-  const end = Math.min(piece.length, SEARCHED_BYTES_MAX);
+  return messageIdWithin(piece.subarray(0, SEARCHED_BYTES_MAX), latin1Text) ?? '';
+}
+
+/** The same of all of the piece; undefined: it has neither the field nor the end of the header. */
+export function messageIdWithin(piece: Uint8Array, latin1Text: Latin1Text): string | undefined {
+  const end = piece.length;
   for (let line = 0; line < end; ) {
     const first = piece[line];
     if (first === CR || first === LF) return '';
@@ -34,19 +40,30 @@ export function messageIdField(piece: Uint8Array, latin1Text: Latin1Text): strin
       return valueAt(piece, line + NAME.length, end, latin1Text);
     }
     const next = piece.indexOf(LF, line);
-    if (next < 0) return '';
+    if (next < 0) return undefined;
     line = next + 1;
   }
-  return '';
+  return undefined;
 }
 
 function valueAt(piece: Uint8Array, from: number, end: number, latin1Text: Latin1Text): string {
   let at = from;
-  while (at < end && (piece[at] === SPACE || piece[at] === TAB)) at += 1;
+  // It may begin on the next line (RFC 5322 2.2.3), as long ones do.
+  while (at < end && (isBlank(piece[at]) || isFold(piece, at))) at += 1;
   const begin = at;
   for (; at < end && at - begin < VALUE_BYTES_MAX; at++) {
     const byte = piece[at];
     if (byte === CR || byte === LF) break;
   }
   return latin1Text(piece, begin, at).trimEnd();
+}
+
+function isBlank(byte: number | undefined): boolean {
+  return byte === SPACE || byte === TAB;
+}
+
+/** A line end that a blank follows. */
+function isFold(piece: Uint8Array, at: number): boolean {
+  if (piece[at] === CR) return piece[at + 1] === LF && isBlank(piece[at + 2]);
+  return piece[at] === LF && isBlank(piece[at + 1]);
 }

@@ -31,14 +31,23 @@ export interface LogPlace {
   readonly file?: string | undefined;
   /** The mail log is on. */
   readonly mail: boolean;
+  /** Since then, Unix time; undefined: since the start. */
+  readonly switchedMs?: number | undefined;
+  /** When this process lost lines last, Unix time. */
+  readonly lostMs?: number | undefined;
+  /** Why lines can't be written now; '' they can. */
+  readonly failing?: string;
 }
 
 export class LogSearch {
   readonly #placeOf: () => LogPlace;
+  readonly #entry: URL;
   #underWay = 0;
 
-  constructor(placeOf: () => LogPlace) {
+  /** `entry`: of the thread. */
+  constructor(placeOf: () => LogPlace, entry = ENTRY) {
     this.#placeOf = placeOf;
+    this.#entry = entry;
   }
 
   get isFull(): boolean {
@@ -47,21 +56,38 @@ export class LogSearch {
 
   /** Never rejects. */
   async search(question: LoggedQuestion, left: AbortSignal): Promise<LoggedAnswer> {
-    const { file, mail } = this.#placeOf();
-    if (!mail) return unread(question, 'log.mail is off: mail leaves no lines');
+    const place = this.#placeOf();
+    const { file } = place;
     if (file === undefined) return unread(question, 'it goes to stdout (there is no log.file)');
     this.#underWay += 1;
-    try {
-      return await searchIn({ file, question, searchMs: SEARCH_MS, bytesMax: BYTES_MAX }, left);
-    } finally {
-      this.#underWay -= 1;
-    }
+    const task = { file, question, searchMs: SEARCH_MS, bytesMax: BYTES_MAX };
+    // One that hangs in a read ends with it, and takes its place until then.
+    const answer = await searchIn(this.#entry, task, left, () => { this.#underWay -= 1; });
+    return { ...answer, lacks: lacksOf(place, question) };
   }
 }
 
-function searchIn(task: LogTask, left: AbortSignal): Promise<LoggedAnswer> {
+/** Lines of that time that this process has not written: why. What was before its start it does not know. */
+function lacksOf(
+  { mail, switchedMs = 0, lostMs = 0, failing = '' }: LogPlace,
+  { since_ms: sinceMs, until_ms: untilMs }: LoggedQuestion,
+): readonly string[] {
+  const lacks: string[] = [];
+  const at = (ms: number): string => new Date(ms).toISOString();
+  if (mail && switchedMs > sinceMs) lacks.push(`log.mail was off until ${at(switchedMs)}`);
+  if (!mail && switchedMs < untilMs) {
+    lacks.push(`log.mail is off${switchedMs === 0 ? '' : ` since ${at(switchedMs)}`}`);
+  }
+  if (lostMs > sinceMs) lacks.push(`lines were lost, the last at ${at(lostMs)}`);
+  if (failing !== '') lacks.push(`it can not be written now: ${failing}`);
+  return lacks;
+}
+
+function searchIn(
+  entry: URL, task: LogTask, left: AbortSignal, onEnd: () => void,
+): Promise<LoggedAnswer> {
   return new Promise((resolve) => {
-    const worker = new Worker(ENTRY, {
+    const worker = new Worker(entry, {
       workerData: task, resourceLimits: { maxOldGenerationSizeMb: HEAP_MIB },
       // The gateway's own stdout is its log.
       stdout: true, stderr: true,
@@ -79,7 +105,10 @@ function searchIn(task: LogTask, left: AbortSignal): Promise<LoggedAnswer> {
     left.addEventListener('abort', onLeft);
     worker.on('message', end);
     worker.on('error', (error) => { end(errorText(error)); });
-    worker.on('exit', () => { end('the thread that reads it has ended'); });
+    worker.on('exit', () => {
+      onEnd();
+      end('the thread that reads it has ended');
+    });
     worker.unref();
   });
 }
@@ -87,6 +116,6 @@ function searchIn(task: LogTask, left: AbortSignal): Promise<LoggedAnswer> {
 function unread({ since_ms: sinceMs }: LoggedQuestion, why: string): LoggedAnswer {
   return {
     messages: [], more: false, why, read_from_ms: sinceMs, read_to_ms: sinceMs, begins_ms: null,
-    unread_files: 0,
+    lacks: [], unread_files: 0,
   };
 }

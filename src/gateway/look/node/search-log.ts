@@ -33,21 +33,25 @@ export function searchLog(file: string, question: LoggedQuestion, { endMs, bytes
     const mail = new LoggedMail();
     let [bytes, readMs, isThrough] = [0, isOnward ? sinceMs : untilMs, true];
     for (const piece of isOnward ? pieces.oldestFirst() : pieces.newestFirst()) {
+      isThrough = false;
+      // What stands there now is of another time.
+      if (pieces.wasCut) break;
       bytes += piece.length;
       for (const line of linesWith(piece, needles)) addLine(line, filter, question, mail);
+      // Of this one recipients were left out.
+      if (mail.isCut) break;
       readMs = edgeOf(piece, isOnward) ?? readMs;
-      isThrough = false;
-      if (mail.count > limit || mail.isCut || performance.now() > endMs || bytes > bytesMax) break;
+      if (mail.count > limit || performance.now() > endMs || bytes > bytesMax) break;
       isThrough = true;
       if (isOnward && mail.areEnded(ids)) break;
     }
     const isWhole = isThrough && !pieces.wasCut;
     const edgeMs = Math.min(Math.max(readMs, sinceMs), untilMs);
     return {
-      messages: mail.newest(limit), more: mail.count > limit || mail.isCut, why: '',
+      messages: mail.newest(limit), more: mail.count > limit && !mail.isCut, why: '',
       read_from_ms: isWhole || isOnward ? sinceMs : edgeMs,
       read_to_ms: isWhole || !isOnward ? untilMs : edgeMs,
-      begins_ms: pieces.beginsMs ?? null, unread_files: pieces.unreadCount,
+      begins_ms: pieces.beginsMs ?? null, lacks: [], unread_files: pieces.unreadCount,
     };
   } finally {
     pieces.close();
@@ -91,12 +95,13 @@ function* linesWith(piece: Buffer, { texts, areFolded }: Needles): Generator<str
   }
   const searched = areFolded ? folded(piece) : piece;
   for (const text of texts) {
-    for (let at = searched.indexOf(text); at >= 0;) {
+    for (let at = searched.indexOf(text); at >= 0 && at < piece.length;) {
       const start = searched.lastIndexOf(LINE_FEED, at) + 1;
       const next = searched.indexOf(LINE_FEED, at);
       const end = next < 0 ? piece.length : next;
       yield piece.toString('utf8', start, end);
-      at = searched.indexOf(text, end);
+      // An empty one, or one with a line end in it, comes to its end, too.
+      at = searched.indexOf(text, Math.max(end, at + 1));
     }
   }
 }

@@ -110,8 +110,7 @@ export class SpillLoader {
   #account(store: Store, control: Uint8Array): string {
     const account = decodeAccount(this.#ports.packer, control);
     if (account instanceof InvalidMessage) return `account: ${account.rule}`;
-    // Of a gateway that is not let in any more nothing can connect.
-    store.accountOf(account.id)?.restore(account);
+    store.restoreAccount(account);
     return '';
   }
 

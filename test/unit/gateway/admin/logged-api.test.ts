@@ -29,7 +29,7 @@ test('a search of a log ends with its client, two go on at a time, and what is n
 
   const { messages, why } = await (await ask(QUESTION)).json() as LoggedAnswer;
   assert.deepEqual([messages[0]?.queue_id, why], ['000H3ZK9Q4D', '']);
-  for (const odd of [{}, { ...QUESTION, limit: 0 }, { ...QUESTION, recipient: '' }, { ...QUESTION, sender: 'x'.repeat(600) }, { ...QUESTION, regex: '(a+)+' }]) assert.equal((await ask(odd)).status, 400);
+  for (const odd of [{}, { ...QUESTION, limit: 0 }, { ...QUESTION, recipient: '' }, { ...QUESTION, sender: 'x'.repeat(600) }, { ...QUESTION, regex: '(a+)+' }, { ...QUESTION, ids: [''] }, { ...QUESTION, ids: ['0123456\n89A'] }]) assert.equal((await ask(odd)).status, 400);
 
   // All of it is one line, which nobody reads to its end.
   truncateSync(log, 2 ** 40);

@@ -8,6 +8,8 @@ const bytes = (text: string): Uint8Array => Buffer.from(text, 'latin1');
 
 test('finds the field in any case and position of the header', () => {
   assert.equal(messageIdField(bytes('Message-ID: <a@b>\r\nSubject: x\r\n\r\n'), latin1Text), '<a@b>');
+  assert.equal(messageIdField(bytes('Message-ID:\r\n\t<a@b>\r\n\r\n'), latin1Text), '<a@b>', 'on the next line');
+  assert.equal(messageIdField(bytes('Message-ID:\r\nTo: <a@b>\r\n\r\n'), latin1Text), '');
   assert.equal(messageIdField(bytes('Subject: x\r\nmessage-id:\t<c@d>  \r\n\r\nbody'), latin1Text), '<c@d>');
 });
 

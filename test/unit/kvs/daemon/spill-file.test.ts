@@ -134,6 +134,23 @@ describe('a spill file', () => {
     assert.equal(owner.admit(7, new Uint8Array(8).fill(3), back.admission), true);
   });
 
+  test('brings back the newest process of a gateway that is not let in, and may be later', async (t) => {
+    const from = bench(t);
+    const store = newStore();
+    found(store);
+    accountOf(store, 'g2').admit(7, new Uint8Array(8).fill(3), store.admission);
+    await from.write(store);
+    const back = await loaded(from, { gateways: ['g1'] });
+    assert.deepEqual([...back.accounts()].map(({ id }) => id), ['g1'], 'it has no share');
+    await from.write(back);
+    const again = await loaded(from, { gateways: ['g1'] });
+    again.letIn({ gateways: ['g1', 'g2'].map((id) => ({ id, secret: new Uint8Array(16) })), groupSecret: undefined });
+    const account = accountOf(again, 'g2');
+    assert.equal(account.admit(6, new Uint8Array(8), again.admission), false);
+    assert.equal(account.admit(7, new Uint8Array(8).fill(3), again.admission), true);
+    assert.equal([...again.accounts()].includes(account), true);
+  });
+
   test('brings back what a process has still to hear of its fences, and goes on counting', async (t) => {
     const from = bench(t);
     const store = newStore();

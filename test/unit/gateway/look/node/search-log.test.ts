@@ -1,12 +1,16 @@
 /** What `find` reads of the log files of a gateway: which parts of which files, what of them is told, and where it ends. */
 import assert from 'node:assert/strict';
-import { appendFileSync, mkdirSync, mkdtempSync, renameSync, rmSync, truncateSync, utimesSync, writeFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { appendFileSync, closeSync, mkdirSync, mkdtempSync, openSync, readFileSync, renameSync, rmSync, statSync, truncateSync, utimesSync, writeFileSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { pathToFileURL } from 'node:url';
 import type { LoggedAnswer, LoggedQuestion } from '../../../../../src/admin-api/logged.js';
 import { LogPieces } from '../../../../../src/gateway/look/node/log-pieces.js';
 import { LogSearch } from '../../../../../src/gateway/look/node/log-search.js';
+import type { LogPlace } from '../../../../../src/gateway/look/node/log-search.js';
 import { searchLog } from '../../../../../src/gateway/look/node/search-log.js';
 
 const MINUTE = 60_000;
@@ -46,6 +50,12 @@ function ask(question: Partial<LoggedQuestion>, bounds = ENDLESS): LoggedAnswer 
 
 function ids({ messages }: LoggedAnswer): readonly string[] {
   return messages.map(({ queue_id: id }) => id);
+}
+
+/** Written last at this hour. */
+function put(name: string, text: string, hour: number): void {
+  writeFileSync(join(folder, name), text);
+  utimesSync(join(folder, name), START / 1000 + hour * 3600, START / 1000 + hour * 3600);
 }
 
 /** Of some 4 MB: a message a minute. */
@@ -130,10 +140,6 @@ describe('a search of log files', () => {
   });
 
   test('reads rotated files beside it, names those that it can not read, and no others', () => {
-    const put = (name: string, text: string, hour: number): void => {
-      writeFileSync(join(folder, name), text);
-      utimesSync(join(folder, name), START / 1000 + hour * 3600, START / 1000 + hour * 3600);
-    };
     put('mail.log.2', received(1, 0), 1);
     put('mail.log-20260131', received(2, 60), 2);
     put('mail.log', received(3, 120), 3);
@@ -179,6 +185,44 @@ describe('a search of log files', () => {
     pieces.close();
   });
 
+  test('says how far it came when the file was cut while it was read: what stood further back lies elsewhere', (t) => {
+    writeMany();
+    const old = readFileSync(log);
+    let pieces = 0;
+    const cut = function* (this: LogPieces, plain: () => Generator<Buffer>): Generator<Buffer> {
+      for (const piece of plain.call(this)) {
+        yield piece;
+        // copytruncate: the copy was not there when files were opened.
+        if (pieces++ === 1) {
+          writeFileSync(`${log}.1`, old);
+          truncateSync(log, 0);
+        }
+      }
+    };
+    for (const direction of ['newestFirst', 'oldestFirst'] as const) {
+      pieces = 0;
+      rmSync(`${log}.1`, { force: true });
+      writeFileSync(log, old);
+      put('mail.log.2', received(30_000, -600), -9);
+      const plain = LogPieces.prototype[direction];
+      t.mock.method(LogPieces.prototype, direction, function (this: LogPieces) { return cut.call(this, plain); });
+      const isOnward = direction === 'oldestFirst';
+      const { read_from_ms: fromMs, read_to_ms: toMs } = ask({ since_ms: START - 1_000 * MINUTE, ...(isOnward ? { ids: [idOf(19_999)], onward: true } : { sender: 's1@*' }) });
+      if (isOnward) assert.ok(toMs > START + 1_000 * MINUTE && toMs < START + 12_000 * MINUTE, String(toMs));
+      else assert.ok(fromMs > START + 8_000 * MINUTE && fromMs < START + 19_000 * MINUTE, String(fromMs));
+    }
+  });
+
+  test('says from when on it has read all recipients, where a message has more than it tells of', () => {
+    let text = '';
+    for (let n = 0; n < 12_000; n++) text += delivered(1, n, { to: `r${String(n)}@${'b'.repeat(200)}.example` });
+    writeFileSync(log, text);
+    const { messages, more, read_from_ms: fromMs } = ask({ sender: 's1@a.example' });
+    assert.deepEqual([messages[0]?.recipients.length, more], [4_000, false], 'it is one message');
+    assert.ok(fromMs > START + 8_000 * MINUTE && fromMs < START + 12_000 * MINUTE);
+    assert.equal(ask({ sender: 's1@a.example' }).messages[0]?.recipients.some(({ at_ms: atMs }) => atMs > fromMs + MINUTE), true);
+  });
+
   test('throws when there is no file', () => {
     assert.throws(() => ask({}), /mail\.log can not be read back/);
     mkdirSync(log);
@@ -196,13 +240,57 @@ describe('a search in its thread', () => {
     assert.deepEqual(ids(await search.search(question, stays)), [idOf(1)]);
     const whyOf = async (place: { readonly file?: string; readonly mail: boolean }): Promise<string> => (await new LogSearch(() => place).search(question, stays)).why;
     assert.match(await whyOf({ mail: true }), /stdout/);
-    assert.match(await whyOf({ file: log, mail: false }), /log\.mail is off/);
     assert.match(await whyOf({ file: join(folder, 'none'), mail: true }), /can not be read back/);
     const left = new AbortController();
     const searches = [search.search(question, left.signal), search.search(question, left.signal)];
     assert.equal(search.isFull, true);
     left.abort();
     assert.deepEqual((await Promise.all(searches)).map(({ why }) => why), ['nobody waits for it', 'nobody waits for it']);
-    assert.equal(search.isFull, false);
+    while (search.isFull) await sleep(5);
+  });
+
+  test('that hangs in a read keeps its place until that ends: no more threads than that are left behind', async (t) => {
+    const pipe = join(folder, 'pipe');
+    assert.equal(spawnSync('mkfifo', [pipe]).status, 0);
+    // In the place of a file on a disk that does not answer.
+    const held = openSync(pipe, 'r+');
+    t.after(() => { closeSync(held); });
+    const [entry, begun] = [join(folder, 'hang.mjs'), join(folder, 'begun')];
+    writeFileSync(begun, '');
+    writeFileSync(entry, `import fs from 'node:fs';\nfs.appendFileSync(${JSON.stringify(begun)}, 'x');\nfs.readSync(fs.openSync(${JSON.stringify(pipe)}), Buffer.alloc(1));\n`);
+    const search = new LogSearch(() => ({ file: log, mail: true }), pathToFileURL(entry));
+    const left = new AbortController();
+    const searches = [search.search(question, left.signal), search.search(question, left.signal)];
+    while (statSync(begun).size < 2) await sleep(20);
+    await sleep(100);
+    left.abort();
+    await Promise.all(searches);
+    await sleep(300);
+    assert.equal(search.isFull, true);
+    writeSync(held, 'xx');
+    while (search.isFull) await sleep(5);
+  });
+
+  test('says which lines the log should have of that time, and has not', async () => {
+    writeFileSync(log, received(1, 0));
+    const lacksOf = async (place: Partial<LogPlace>, asked: Partial<LoggedQuestion> = {}): Promise<readonly string[]> => {
+      const { messages, lacks } = await new LogSearch(() => ({ file: log, mail: true, ...place })).search({ ...question, since_ms: START - MINUTE, ...asked }, stays);
+      assert.equal(messages.length, 1, 'what is there is told');
+      return lacks;
+    };
+    const [before, then] = [START - 10 * MINUTE, START + 10 * MINUTE];
+    const text = new Date(then).toISOString();
+    assert.deepEqual(await lacksOf({}), []);
+    assert.deepEqual(await lacksOf({ switchedMs: before, lostMs: before, failing: '' }), []);
+    assert.deepEqual(await lacksOf({ switchedMs: then }), [`log.mail was off until ${text}`]);
+    assert.deepEqual(await lacksOf({ mail: false }), ['log.mail is off']);
+    assert.deepEqual(await lacksOf({ mail: false, switchedMs: then }), [`log.mail is off since ${text}`]);
+    assert.deepEqual(await lacksOf({ mail: false, switchedMs: then }, { until_ms: then - 1 }), []);
+    assert.deepEqual(await lacksOf({ lostMs: then, failing: 'ENOSPC' }), [`lines were lost, the last at ${text}`, 'it can not be written now: ENOSPC']);
+  });
+
+  test('ends where an id is none: it would be looked for without end', () => {
+    writeFileSync(log, received(1, 0) + received(2, 0));
+    assert.deepEqual(ids(ask({ ids: ['', '\n'] })), []);
   });
 });
