@@ -13,11 +13,13 @@ import type {
 import type { AdminClient } from './admin-client.js';
 import type { CliContext, Terminal } from './context.js';
 import { longExample } from './examples.js';
-import { NOT_ALL_KNOW, findGroup, reportMissing, withGroupOptions } from './group.js';
+import {
+  NOT_ALL_KNOW, findGroup, missingText, partialJson, reportMissing, withGroupOptions,
+} from './group.js';
 import type { Group } from './group.js';
 import { orderOf } from './operator.js';
 import { textOr } from './options.js';
-import { counted, printable } from './tables.js';
+import { counted, paint, printable } from './tables.js';
 
 const KEYS_SHOWN_MAX = 10;
 const EXIT_CODES = 'exit code: 0 all follow, 1 one refuses, 2 wrong usage, 3 one does not answer';
@@ -69,10 +71,14 @@ export function configDiffCommand(cli: Argv, context: CliContext, done: (code: n
 
 function codeOf(group: Group, answered: number, isJson: boolean, terminal: Terminal): number {
   const missing = group.missing('gateway', 'store');
-  const refused = missing.filter(({ how }) => how === 'refused').length;
-  const code = reportMissing(missing, answered + refused, isJson, terminal);
-  if (missing.some(({ how }) => how !== 'refused')) return NOT_ALL_KNOW;
-  return missing.length > 0 ? 1 : code;
+  const refused = missing.filter(({ how }) => how === 'refused');
+  for (const one of refused) {
+    const mark = paint('REFUSED', 'red', terminal.isTty);
+    terminal.print(isJson ? partialJson(one) : `${mark}: ${missingText(one)}`);
+  }
+  const silent = missing.filter(({ how }) => how !== 'refused');
+  const code = reportMissing(silent, answered + refused.length, isJson, terminal);
+  return code === 0 && refused.length > 0 ? 1 : code;
 }
 
 /** Gateways first, each kind by id. */
