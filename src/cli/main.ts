@@ -6,6 +6,7 @@
 import yargs from 'yargs';
 import type { Argv } from 'yargs';
 import { nearest } from '../base/nearest.js';
+import { parseMessageId } from '../base/text-id.js';
 import type { CliContext } from './context.js';
 import { CliError, STDIN_FILE, UsageError } from './context.js';
 
@@ -172,6 +173,7 @@ function complaint(message: string, args: readonly string[], known: readonly str
   if (valueless !== undefined) return `--${valueless} wants a value; ${help}`;
   if (!text.startsWith('Unknown argument')) return text;
   const [, odd = ''] = /^Unknown arguments?: ([^,]*)/.exec(text) ?? [];
+  if (known.includes('id') && parseMessageId(odd) !== undefined) return `${text}: say --id ${odd}`;
   const isOption = odd !== '' && args.some((word) => word.startsWith(`--${odd}`));
   const option = isOption ? nearest(odd, known) : undefined;
   return option === undefined ? `${text}; ${help}` : `${text}. Did you mean --${option}? ${help}`;
