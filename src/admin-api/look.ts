@@ -3,8 +3,8 @@
  * selector means. cli asks, gateway/look answers.
  *
  *   GET  /api/v1/messages/ID          ShownMessageAnswer
- *   GET  /api/v1/messages/ID/export   its content, or its header (part=header), as a page of one entry (protocol/entry-page.ts); 404: no
- *                                     queue here has it
+ *   GET  /api/v1/messages/ID/export   its content, or its header (part=header), as a page of one entry
+ *                                     (protocol/entry-page.ts); 404: no queue here has it
  *   POST /api/v1/ages                 AgesQuestion: AgesAnswer, when all queues were walked through
  *   POST /api/v1/find                 FindQuestion: FindAnswer, when enough was found, or all looked at
  */

@@ -42,7 +42,8 @@ export function configReloadCommand(cli: Argv, context: CliContext, done: (code:
       for (const answer of answers) terminal.print(isJson ? JSON.stringify(answer) : lineOf(answer));
       // Links stand, so that nothing else tells of a store that reads its secret last.
       const after = await group.ask('gateway', (client) => client.configDiff());
-      const denied = after.map(({ answer }) => ({ ...answer, secrets: answer.secrets?.filter(isDenied) ?? [] }));
+      const denied = after.map(({ answer: { gateway, secrets = [] } }) =>
+        ({ gateway, secrets: secrets.filter(isDenied) }));
       for (const { gateway, secrets } of denied) {
         if (isJson && secrets.length > 0) terminal.print(JSON.stringify({ gateway, secrets }));
         else for (const one of secrets) terminal.print(printable(`${gateway}: ${secretText(one)}`));

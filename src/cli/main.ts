@@ -130,11 +130,19 @@ function wordsOf(verbs: readonly Verb[], context: CliContext): Words {
   return words;
 }
 
+/** What people of other mail servers type first. */
+const OTHER_SERVERS: ReadonlyMap<string, string> = new Map([
+  ['mailq', 'queue list'], ['postqueue', 'queue list or queue flush'], ['qshape', 'queue ages'],
+  ['postcat', 'queue cat'], ['postsuper', 'queue hold, release or delete'], ['exiqgrep', 'queue find'],
+]);
+
 /** There is none, and which one may be meant: in that group, or without one in any. '' when there is. */
 function whyNoVerb([word = '', second = '']: readonly string[], words: Words): string {
   if (word === '' || word.startsWith('-')) return '';
   const below = words.get(word) ?? [];
   if (!VERBS.has(word)) {
+    const known = OTHER_SERVERS.get(word);
+    if (known !== undefined) return `there is no verb '${word}'; here it is twinpost ${known}`;
     const meant = meantVerbs(word, [...words].flatMap(([group, names]) =>
       names.map((name) => [name, group === '' ? name : `${group} ${name}`] as const)));
     return `there is no verb '${word}'${meant || '; twinpost --help lists them'}`;

@@ -1,7 +1,7 @@
 /**
- * `twinpost queue cat ID`: the content of one message, or its header, as it will be sent, on stdout. To a file or a program
- * go its bytes and nothing else; a terminal would obey what is in them, so there it is shown escaped. The
- * gateway logs who has read it.
+ * `twinpost queue cat ID`: the content of one message, or its header, as it will be sent, on stdout. To a
+ * file or a program go its bytes and nothing else; a terminal would obey what is in them, so there it is
+ * shown escaped. The gateway logs who has read it.
  */
 import type { Argv } from 'yargs';
 import { ENTRY_ROW_BYTES, entryBodyInFrame } from '../protocol/entry-rows.js';

@@ -19,6 +19,7 @@ export function addReload(api: FastifyInstance, control: ReloadControl, view: Ga
   }));
   serve(api, routes.configDiff, async () => {
     const { why: refused, changed, following, secrets } = await control.compare();
-    return { gateway: view.status().gateway, changed: [...changed], following, secrets: [...secrets], refused };
+    const { gateway } = view.status();
+    return { gateway, changed: [...changed], following, secrets: [...secrets], refused };
   });
 }

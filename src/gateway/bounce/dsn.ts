@@ -322,7 +322,8 @@ function mayReturnWhole(request: DsnRequest): boolean {
 }
 
 function returnedContent(request: DsnRequest): Uint8Array {
-  return mayReturnWhole(request) ? request.content : request.content.subarray(0, headerEnd(request.content, HEADER_BYTES_MAX));
+  const { content } = request;
+  return mayReturnWhole(request) ? content : content.subarray(0, headerEnd(content, HEADER_BYTES_MAX));
 }
 
 /**

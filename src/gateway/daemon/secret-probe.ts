@@ -1,7 +1,7 @@
 /**
  * Which of some secrets a store goes by at this moment. A link that stands says only what was proved when it
- * began, so this is a handshake of its own, which ends before this gateway proves anything: nothing changes at
- * the store, and nobody is told a word about a secret.
+ * began, so this is a handshake of its own, which ends before this gateway proves anything: nothing changes
+ * at the store, and nobody is told a word about a secret.
  */
 import { CLOSE, CHALLENGE, HELLO, messageTypeName } from '../../protocol/message-types.js';
 import { GatewayHandshake } from '../mirror/link/gateway-handshake.js';
@@ -62,7 +62,10 @@ class SecretProbe implements WireOwner {
     if (type === CHALLENGE) {
       const rejection = this.#handshake.judge(control);
       this.end(rejection === undefined || rejection.isOfSecret ? '' : rejection.text, this.#handshake.secret);
-    } else this.end(type === CLOSE ? 'it ended the connection' : `${messageTypeName(type)} instead of CHALLENGE`);
+    } else {
+      const what = `${messageTypeName(type)} instead of CHALLENGE`;
+      this.end(type === CLOSE ? 'it ended the connection' : what);
+    }
   }
 
   onWireInvalid(_wire: Wire, rule: string): void {
