@@ -8,7 +8,7 @@ import { list, name, text } from './pages.js';
 const CHARACTERS_MAX = 1_024;
 
 const limitAnswer = z.object({
-  /** "memory", "reception", "rule", "next hop", "concurrency", "connections", "lease". */
+  /** "memory", "reception", "rule", "next hop", "order", "retries", "concurrency", "connections", "lease". */
   limit: name,
   /** Mail waits, or is refused, for it now. */
   binds: z.boolean(),

@@ -3,8 +3,8 @@
  * selector means. cli asks, gateway/look answers.
  *
  *   GET  /api/v1/messages/ID          ShownMessageAnswer
- *   GET  /api/v1/messages/ID/export   its content, as a page of one entry (protocol/entry-page.ts); 404: no
- *                                     queue here has it
+ *   GET  /api/v1/messages/ID/export   its content, or its header (part=header), as a page of one entry
+ *                                     (protocol/entry-page.ts); 404: no queue here has it
  *   POST /api/v1/ages                 AgesQuestion: AgesAnswer, when all queues were walked through
  *   POST /api/v1/find                 FindQuestion: FindAnswer, when enough was found, or all looked at
  */
@@ -28,6 +28,8 @@ const shownEntry = messageAnswer.extend({
   /** Where it came from; '' of a report of ours. */
   client: name,
   helo: name,
+  /** Of its header, where that is in memory and has one. */
+  message_id: name.exactOptional(),
   /** Why it is still here: what it waits for, or what happens to it now. */
   why: text,
   /** Of its partition; `has`: it is known to hold this message. */
@@ -43,6 +45,10 @@ export const shownMessageAnswer = z.object({
   incomplete: z.boolean(),
 });
 export type ShownMessageAnswer = Readonly<z.output<typeof shownMessageAnswer>>;
+
+/** What of a message is read. */
+export const exportPart = z.enum(['all', 'header']);
+export type ExportPart = z.output<typeof exportPart>;
 
 /** By what messages are counted: a message with recipients in two domains counts for each of them. */
 export const AGE_KEYS = ['domain', 'queue', 'sender-domain'] as const;

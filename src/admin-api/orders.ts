@@ -128,8 +128,27 @@ export type ReloadAnswer = z.output<typeof reloadAnswer>;
 export const storeReloadAnswer = z.object({ store: name, ...reloadedShape });
 export type StoreReloadAnswer = z.output<typeof storeReloadAnswer>;
 
-/** GET /api/v1/config/diff: what a reload would do. `following`: messages that would go another way. */
-export const configDiffAnswer = z.object({ gateway: name, following: z.int(), ...comparedShape });
+/** Whether a store goes by a secret of the file at this moment. */
+const secretOfStore = z.object({
+  store: name,
+  /** Which of them, counted from 1; 0: none. */
+  secret: z.int(),
+  of: z.int(),
+  /** Why nobody knows; '' when it is known. */
+  why: text,
+});
+
+export type SecretOfStore = z.output<typeof secretOfStore>;
+
+/** GET /api/v1/config/diff: what a reload would do. */
+export const configDiffAnswer = z.object({
+  gateway: name,
+  /** Messages that would go another way. */
+  following: z.int(),
+  /** Releases before this one do not say it. */
+  secrets: list(secretOfStore).exactOptional(),
+  ...comparedShape,
+});
 export type ConfigDiffAnswer = z.output<typeof configDiffAnswer>;
 
 export const storeConfigDiffAnswer = z.object({ store: name, ...comparedShape });

@@ -208,6 +208,8 @@ export const queueOrderAnswer = z.object({
   /** Of those, recipients who are meant. */
   matched_recipients: z.int(),
   matched_bytes: z.int(),
+  /** Of a flush: messages that are held or delayed, which it does not mean. */
+  kept_back: z.int().exactOptional(),
   /** Messages it was done to. */
   done: z.int(),
   /**

@@ -8,7 +8,9 @@ import { messagePage, queuePage, registerAnswer, statusAnswer, tablePage } from 
 import { groupRoutesOf } from './group.js';
 import { limitsAnswer, limitsQuestion } from './limits.js';
 import { loggedAnswer, loggedQuestion } from './logged.js';
-import { agesAnswer, agesQuestion, findAnswer, findQuestion, shownMessageAnswer } from './look.js';
+import {
+  agesAnswer, agesQuestion, exportPart, findAnswer, findQuestion, shownMessageAnswer,
+} from './look.js';
 import {
   configDiffAnswer, drainAnswer, drainOrder, ordered, rebalanceAnswer, reloadAnswer, rescueAnswer,
   rescueOrder, resyncAnswer, resyncOrder, retireAnswer, retireOrder, storeConfigDiffAnswer,
@@ -148,7 +150,8 @@ const lookRoutes = {
   },
   exportMessage: {
     method: 'GET', path: '/api/v1/messages/:id/export', role: 'content', answerMs: ENTRY_PAGE_MS,
-    answer: 'entries', summary: 'one message, with content',
+    answer: 'entries', query: z.object({ part: exportPart.default('all') }),
+    summary: 'one message, with content, or its header',
   },
 } as const satisfies Record<string, Route>;
 

@@ -12,7 +12,7 @@ import { unusableSources } from '../cli/source-addresses.js';
 import { KEYS_OF_GATEWAY, configurationHash, routesHash } from '../config/changes.js';
 import { certificateFiles, watchCertificates } from '../platform/node/certificate-ends.js';
 import type { CertificateEnds } from '../platform/node/certificate-ends.js';
-import type { ReloadControl } from '../platform/reloads.js';
+import type { ReloadControl, ReloadEffects } from '../platform/reloads.js';
 import { CliError, startErrorText } from '../cli/context.js';
 import type { GatewayConfig, ListenerConfig, StorePeerConfig } from '../config/types.js';
 import { startGateway } from '../gateway/daemon/gateway-daemon.js';
@@ -123,7 +123,7 @@ class GatewayLife implements ReloadTarget<GatewayConfig> {
     const worker = cluster.isWorker ? new WorkerReloads(reloads, this, tellUpper) : undefined;
     this.#reloads = {
       reload: (order) => (worker ?? reloads).reload(order),
-      compare: () => reloads.compare((next) => this.#countFollowing(next)),
+      compare: () => reloads.compare((next) => this.#effectsOf(next)),
     };
     hangUps?.reload(this.#reloads);
     process.on('message', (message: unknown) => {
@@ -165,9 +165,9 @@ class GatewayLife implements ReloadTarget<GatewayConfig> {
     this.#gateway?.refused(why);
   }
 
-  async #countFollowing(file: GatewayFile): Promise<number> {
+  async #effectsOf(file: GatewayFile): Promise<ReloadEffects> {
     const { gateway, options } = await this.#judged(file);
-    return gateway.countFollowing(options);
+    return gateway.effectsOf(options);
   }
 
   /** Rejects when something of the file can't be used. */

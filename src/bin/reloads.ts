@@ -19,7 +19,8 @@ import { pathText } from '../config/problems.js';
 import type { Renewal } from '../gateway/inbound/listener.js';
 import { NotFollowed } from '../gateway/daemon/not-followed.js';
 import type { EventLog } from '../platform/ports.js';
-import type { ReloadComparison, ReloadOutcome } from '../platform/reloads.js';
+import type { ReloadComparison, ReloadEffects, ReloadOutcome } from '../platform/reloads.js';
+import { NO_EFFECTS } from '../platform/reloads.js';
 
 const IN_FORCE = 'the configuration was read again and is in force';
 const REFUSED = 'the configuration was read again and is refused: the one before stays in force';
@@ -97,16 +98,16 @@ export class Reloads<C> {
     }
   }
 
-  /** What prepare() would find, without a port that is opened for it; `count`: of messages that follow. */
-  async compare(count: (file: RoleFile<C>) => Promise<number>): Promise<ReloadComparison> {
+  /** What prepare() would find, without a port that is opened for it. */
+  async compare(effects: (file: RoleFile<C>) => Promise<ReloadEffects>): Promise<ReloadComparison> {
     let changed: readonly string[] = [];
     try {
       const read = this.#read();
       changed = read.changed;
-      if (read.why !== '') return { why: read.why, changed, following: 0 };
-      return { why: '', changed, following: await placed(read.file, count(read.file)) };
+      if (read.why !== '') return { why: read.why, changed, ...NO_EFFECTS };
+      return { why: '', changed, ...await placed(read.file, effects(read.file)) };
     } catch (error) {
-      return { why: firstOf(errorText(error)), changed, following: 0 };
+      return { why: firstOf(errorText(error)), changed, ...NO_EFFECTS };
     }
   }
 

@@ -16,6 +16,7 @@ import { crc32 } from '../platform/node/checksum.js';
 import { defaultMemoryBytes } from '../platform/node/memory.js';
 import { MessagePacker } from '../platform/node/packer.js';
 import { TlsListener } from '../platform/node/tls-transport.js';
+import { NO_EFFECTS } from '../platform/reloads.js';
 import type { Listener } from '../platform/transport.js';
 import { FENCED_EXIT_CODE, tellTerminal } from './last-words.js';
 import type { NodePorts } from './node-ports.js';
@@ -103,7 +104,7 @@ class StoreLife implements ReloadTarget<StoreConfig> {
           reload: (order) => this.#reloads.reload(order),
           compare: () => this.#reloads.compare(({ config: next }) => {
             requireLinkFiles(next);
-            return Promise.resolve(0);
+            return Promise.resolve(NO_EFFECTS);
           }),
         },
         onRefused: (why) => { endRefused(config.id, why, () => store.stop(), ports); },

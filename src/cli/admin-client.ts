@@ -9,7 +9,7 @@ import type {
   MessageAnswer, QueueAnswer, RegisterAnswer, StatusAnswer, TableRowAnswer,
 } from '../admin-api/gateway-answers.js';
 import type {
-  AgesAnswer, AgesQuestion, FindAnswer, FindQuestion, ShownMessageAnswer,
+  AgesAnswer, AgesQuestion, ExportPart, FindAnswer, FindQuestion, ShownMessageAnswer,
 } from '../admin-api/look.js';
 import type {
   ConfigDiffAnswer, DrainAnswer, DrainOrder, Order, RebalanceAnswer, ReloadAnswer,
@@ -190,9 +190,9 @@ export class AdminClient {
     return this.#ask(gatewayRoutes.message, { params: { id } });
   }
 
-  /** Of a gateway: one entry of a message with content; undefined when it has none. */
-  content(id: string): Promise<FoundEntries | undefined> {
-    return this.#entries(gatewayRoutes.exportMessage, { params: { id } });
+  /** Of a gateway: one entry of a message with content, or its header; undefined when it has none. */
+  content(id: string, part: ExportPart): Promise<FoundEntries | undefined> {
+    return this.#entries(gatewayRoutes.exportMessage, { params: { id }, query: { part } });
   }
 
   /** Of a gateway: entries of a queue with content, a page; undefined when the queue has gone meanwhile. */

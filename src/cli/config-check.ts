@@ -38,7 +38,7 @@ export function configCommand(cli: Argv, context: CliContext, done: (code: numbe
     return config
       .command(
         'check <file>',
-        'print the configuration in force, secrets hidden; exit code 1 and one line an error',
+        'print a file with every default, secrets hidden; exit code 1 and one line an error',
         (args) =>
           args
             .positional('file', { type: 'string', demandOption: true, describe: 'the YAML file' })

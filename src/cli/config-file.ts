@@ -1,4 +1,5 @@
 /** Reads the configuration for a verb; what is wrong with it becomes the verb's error, one line each. */
+import path from 'node:path';
 import { SECRET_CHARACTERS_MIN } from '../config/checks.js';
 import { EMBEDDED_NAME, EMBEDDED_UP_YAML } from '../config/embedded.js';
 import { loadConfigFile, parseConfig } from '../config/load.js';
@@ -86,7 +87,8 @@ function readFor(
   const registerDir = context.environment[REGISTER_VARIABLE];
   const options: LoadOptions = { role: underUp ? 'up' : role, secret, stateDir, registerDir };
   let result: LoadResult;
-  if (file !== undefined) result = loadConfigFile(file, options);
+  // A file that is refused is told to people elsewhere.
+  if (file !== undefined) result = loadConfigFile(path.resolve(file), options);
   else if (underUp || role === 'up') result = parseConfig(EMBEDDED_UP_YAML, EMBEDDED_NAME, options);
   else throw new UsageError(`${verb} needs --config FILE; configs/${role}.yaml is an example`);
   if (!result.ok) throw new CliError(result.errors.join('\n'));

@@ -8,16 +8,16 @@
  */
 import type { Argv } from 'yargs';
 import type {
-  ConfigDiffAnswer, ReloadAnswer, StoreConfigDiffAnswer, StoreReloadAnswer,
+  ConfigDiffAnswer, ReloadAnswer, SecretOfStore, StoreConfigDiffAnswer, StoreReloadAnswer,
 } from '../admin-api/orders.js';
 import type { AdminClient } from './admin-client.js';
 import type { CliContext, Terminal } from './context.js';
 import { longExample } from './examples.js';
-import { NOT_ALL_KNOW, findGroup, reportMissing, withGroupOptions } from './group.js';
+import { findGroup, missingText, partialJson, reportMissing, withGroupOptions } from './group.js';
 import type { Group } from './group.js';
 import { orderOf } from './operator.js';
 import { textOr } from './options.js';
-import { counted, printable } from './tables.js';
+import { counted, paint, printable } from './tables.js';
 
 const KEYS_SHOWN_MAX = 10;
 const EXIT_CODES = 'exit code: 0 all follow, 1 one refuses, 2 wrong usage, 3 one does not answer';
@@ -40,7 +40,16 @@ export function configReloadCommand(cli: Argv, context: CliContext, done: (code:
         group, (client) => client.reload(order), (client) => client.reloadStore(order),
       );
       for (const answer of answers) terminal.print(isJson ? JSON.stringify(answer) : lineOf(answer));
-      done(codeOf(group, answers.length, isJson, terminal));
+      // Links stand, so that nothing else tells of a store that reads its secret last.
+      const after = await group.ask('gateway', (client) => client.configDiff());
+      const denied = after.map(({ answer: { gateway, secrets = [] } }) =>
+        ({ gateway, secrets: secrets.filter(isDenied) }));
+      for (const { gateway, secrets } of denied) {
+        if (isJson && secrets.length > 0) terminal.print(JSON.stringify({ gateway, secrets }));
+        else for (const one of secrets) terminal.print(printable(`${gateway}: ${secretText(one)}`));
+      }
+      const code = codeOf(group, answers.length, isJson, terminal);
+      done(code === 0 && denied.some(({ secrets }) => secrets.length > 0) ? 1 : code);
     },
   );
 }
@@ -60,19 +69,27 @@ export function configDiffCommand(cli: Argv, context: CliContext, done: (code: n
       const answers = await askAll<ConfigDiffAnswer | StoreConfigDiffAnswer>(
         group, (client) => client.configDiff(), (client) => client.storeConfigDiff(),
       );
-      for (const answer of answers) terminal.print(isJson ? JSON.stringify(answer) : diffLine(answer));
+      for (const answer of answers) {
+        const lines = isJson ? [JSON.stringify(answer)] : [diffLine(answer), ...secretLines(answer)];
+        for (const line of lines) terminal.print(line);
+      }
       const code = codeOf(group, answers.length, isJson, terminal);
-      done(code === 0 && answers.some(({ refused }) => refused !== '') ? 1 : code);
+      const isWrong = answers.some((answer) => answer.refused !== '' || secretsOf(answer).some(isDenied));
+      done(code === 0 && isWrong ? 1 : code);
     },
   );
 }
 
 function codeOf(group: Group, answered: number, isJson: boolean, terminal: Terminal): number {
   const missing = group.missing('gateway', 'store');
-  const refused = missing.filter(({ how }) => how === 'refused').length;
-  const code = reportMissing(missing, answered + refused, isJson, terminal);
-  if (missing.some(({ how }) => how !== 'refused')) return NOT_ALL_KNOW;
-  return missing.length > 0 ? 1 : code;
+  const refused = missing.filter(({ how }) => how === 'refused');
+  for (const one of refused) {
+    const mark = paint('REFUSED', 'red', terminal.isTty);
+    terminal.print(isJson ? partialJson(one) : `${mark}: ${missingText(one)}`);
+  }
+  const silent = missing.filter(({ how }) => how !== 'refused');
+  const code = reportMissing(silent, answered + refused.length, isJson, terminal);
+  return code === 0 && refused.length > 0 ? 1 : code;
 }
 
 /** Gateways first, each kind by id. */
@@ -93,6 +110,30 @@ function diffLine(answer: ConfigDiffAnswer | StoreConfigDiffAnswer): string {
   const { following } = answer;
   const mail = `${counted(following, 'queued message')} ${following === 1 ? 'goes' : 'go'} another way`;
   return printable(`${id}: ${keysText(changed)}; ${mail}`);
+}
+
+function secretsOf(answer: ConfigDiffAnswer | StoreConfigDiffAnswer): readonly SecretOfStore[] {
+  return 'store' in answer ? [] : answer.secrets ?? [];
+}
+
+/** Where there is one, and all go by it, there is nothing to say. */
+function secretLines(answer: ConfigDiffAnswer | StoreConfigDiffAnswer): readonly string[] {
+  return secretsOf(answer).filter((one) => one.why !== '' || one.of > 1 || isDenied(one))
+    .map((one) => printable(`  ${secretText(one)}`));
+}
+
+function isDenied({ secret, why }: SecretOfStore): boolean {
+  return secret === 0 && why === '';
+}
+
+function secretText(one: SecretOfStore): string {
+  const { store, secret, of, why } = one;
+  if (isDenied(one)) {
+    return `${store} goes by a secret that is not in the file of this gateway: it will not be taken when it `
+      + 'connects anew';
+  }
+  if (why !== '') return `${store} does not show which secret it goes by: ${why}`;
+  return `${store} goes by secret ${String(secret)} of ${String(of)}`;
 }
 
 function nameOf(answer: { readonly gateway: string } | { readonly store: string }): string {

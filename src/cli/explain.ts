@@ -12,6 +12,7 @@ import type {
 } from '../admin-api/explain.js';
 import { addressText } from '../base/address-text.js';
 import { errorText } from '../base/error-text.js';
+import { parseMessageId } from '../base/text-id.js';
 import { formatDuration } from '../base/units.js';
 import type { GatewayConfig } from '../config/types.js';
 import { publishedKeys } from '../gateway/dkim/node/public-record.js';
@@ -91,11 +92,13 @@ async function askGateway(
     return { answer, asked: { from: url, ids: undefined, access } };
   } catch (error) {
     if (!(error instanceof NoAnswer)) throw error;
-    if (error.code === ASKED_WRONGLY) throw new UsageError(error.refusal);
+    const hint = parseMessageId(question.to) === undefined ? ''
+      : `; of a message: twinpost queue show ${question.to}`;
+    if (error.code === ASKED_WRONGLY) throw new UsageError(error.refusal + hint);
     if (error.code === NOT_KNOWN) {
       throw new CliError(`${url} is no gateway, or one of a release that explains nothing: --config FILE`);
     }
-    if (error.code !== 0) throw new CliError(error.refusal);
+    if (error.code !== 0) throw new CliError(error.refusal + hint);
     throw new CliError(`no answer from ${url}: ${error.why}; is it running? --gateway ADDRESS names another `
       + 'one, --config FILE goes by a file');
   }

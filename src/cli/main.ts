@@ -6,6 +6,7 @@
 import yargs from 'yargs';
 import type { Argv } from 'yargs';
 import { nearest } from '../base/nearest.js';
+import { parseMessageId } from '../base/text-id.js';
 import type { CliContext } from './context.js';
 import { CliError, STDIN_FILE, UsageError } from './context.js';
 
@@ -129,11 +130,19 @@ function wordsOf(verbs: readonly Verb[], context: CliContext): Words {
   return words;
 }
 
+/** What people of other mail servers type first. */
+const OTHER_SERVERS: ReadonlyMap<string, string> = new Map([
+  ['mailq', 'queue list'], ['postqueue', 'queue list or queue flush'], ['qshape', 'queue ages'],
+  ['postcat', 'queue cat'], ['postsuper', 'queue hold, release or delete'], ['exiqgrep', 'queue find'],
+]);
+
 /** There is none, and which one may be meant: in that group, or without one in any. '' when there is. */
 function whyNoVerb([word = '', second = '']: readonly string[], words: Words): string {
   if (word === '' || word.startsWith('-')) return '';
   const below = words.get(word) ?? [];
   if (!VERBS.has(word)) {
+    const known = OTHER_SERVERS.get(word);
+    if (known !== undefined) return `there is no verb '${word}'; here it is twinpost ${known}`;
     const meant = meantVerbs(word, [...words].flatMap(([group, names]) =>
       names.map((name) => [name, group === '' ? name : `${group} ${name}`] as const)));
     return `there is no verb '${word}'${meant || '; twinpost --help lists them'}`;
@@ -172,6 +181,7 @@ function complaint(message: string, args: readonly string[], known: readonly str
   if (valueless !== undefined) return `--${valueless} wants a value; ${help}`;
   if (!text.startsWith('Unknown argument')) return text;
   const [, odd = ''] = /^Unknown arguments?: ([^,]*)/.exec(text) ?? [];
+  if (known.includes('id') && parseMessageId(odd) !== undefined) return `${text}: say --id ${odd}`;
   const isOption = odd !== '' && args.some((word) => word.startsWith(`--${odd}`));
   const option = isOption ? nearest(odd, known) : undefined;
   return option === undefined ? `${text}; ${help}` : `${text}. Did you mean --${option}? ${help}`;

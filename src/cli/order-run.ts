@@ -92,6 +92,7 @@ interface Sum {
   readonly matched: number;
   readonly recipients: number;
   readonly bytes: number;
+  readonly keptBack: number;
   readonly done: number;
   readonly gone: number;
   readonly waiting: number;
@@ -328,8 +329,8 @@ export class OrderRun {
     const mayMeanMore = isPartial && verb !== 'flush' && (isPartialWanted || !isFinal(verb));
     const isAll = !mayMeanMore && this.#options.stands === undefined;
     if (sum.matched === 0 && isAll) {
-      return isPartial && isFinal(verb)
-        ? { why: NONE_SEEN, code: NOT_ALL_KNOW } : { why: 'no message is meant', code: 1 };
+      const why = sum.keptBack > 0 ? 'no other message is meant' : 'no message is meant';
+      return isPartial && isFinal(verb) ? { why: NONE_SEEN, code: NOT_ALL_KNOW } : { why, code: 1 };
     }
     if (isFinal(verb) && !isPartialWanted && isPartial) {
       return { why: NOT_ALL_SEEN, code: NOT_ALL_KNOW };
@@ -493,6 +494,10 @@ export class OrderRun {
       terminal.print(printable(`  ${id} in ${queue} of ${gateway}, from ${sender === '' ? '<>' : sender}`));
     }
     if (sum.matched > SHOWN_MAX) terminal.print(`  … and ${formatCount(sum.matched - SHOWN_MAX)} more`);
+    if (sum.keptBack > 0) {
+      terminal.print(`held or delayed: ${counted(sum.keptBack, 'message')}, which a flush does not try: `
+        + 'twinpost queue release first');
+    }
   }
 
   #tellProgress(answers: Answers): void {
@@ -626,6 +631,7 @@ function sumOf(answers: Answers): Sum {
     matched: of(({ matched }) => matched),
     recipients: of((one) => one.matched_recipients),
     bytes: of((one) => one.matched_bytes),
+    keptBack: of((one) => one.kept_back ?? 0),
     done: of((one) => one.done),
     gone: of((one) => one.gone_before),
     waiting: of(({ waiting }) => waiting),

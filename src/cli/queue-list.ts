@@ -12,6 +12,7 @@ import type { AdminClient } from './admin-client.js';
 import type { CliContext, Terminal } from './context.js';
 import { CliError } from './context.js';
 import { findGroup, reportMissing, withGroupOptions } from './group.js';
+import type { Group } from './group.js';
 import { countArgument } from './numbers.js';
 import { numberOr, text } from './options.js';
 import { counted, printable, listTimeText } from './tables.js';
@@ -19,6 +20,7 @@ import { counted, printable, listTimeText } from './tables.js';
 const LIMIT_DEFAULT = 1000;
 /** Among more of them a near miss takes seconds to find, and means little. */
 const NEAR_NAMES_MAX = 10_000;
+const DOMAIN = /^[\w-]+(?:\.[\w-]+)+$/;
 /** Flags as in mailq. */
 const FLAGS: Readonly<Record<string, string>> = { active: '*', held: '!', ending: '#' };
 
@@ -41,17 +43,18 @@ export function queueListCommand(cli: Argv, context: CliContext, done: (code: nu
       const wanted = (queue: QueueAnswer): boolean =>
         (args.queue === undefined || queue.queue_name === args.queue)
         && (args.class === undefined || queue.queue_class === args.class);
-      const names = new Set<string>();
+      const names = new QueueNames();
       const answers = await group.ask('gateway', (client) => queuesOf(client, (queue) => {
-        if (names.size <= NEAR_NAMES_MAX) names.add(queue.queue_name);
+        names.add(queue.queue_name);
         return wanted(queue);
       }));
       if (args.queue !== undefined && group.missing('gateway').length === 0
         && answers.every(({ answer }) => answer.length === 0)) {
-        const isNear = names.size <= NEAR_NAMES_MAX && !names.has(args.queue);
-        const near = isNear ? nearest(args.queue, [...names]) : undefined;
+        const near = names.nearest(args.queue);
         const meant = near === undefined ? '' : `. Did you mean ${printable(near)}?`;
-        const then = meant || '; twinpost queue summary lists them';
+        const byDomain = DOMAIN.test(args.queue)
+          ? `; mail by domain shows twinpost queue find --domain ${args.queue}` : '';
+        const then = meant + byDomain || '; twinpost queue summary lists them';
         throw new CliError(`there is no queue '${args.queue}'${then}`);
       }
       let left = args.limit;
@@ -74,6 +77,31 @@ export function queueListCommand(cli: Argv, context: CliContext, done: (code: nu
       done(reportMissing(group.missing('gateway'), answers.length, json, terminal, true));
     },
   );
+}
+
+/** Of a group, to find the one that was meant by a name that none has. */
+class QueueNames {
+  readonly #names = new Set<string>();
+
+  add(name: string): void {
+    if (this.#names.size <= NEAR_NAMES_MAX) this.#names.add(name);
+  }
+
+  /** Undefined among so many that it would take seconds. */
+  nearest(name: string): string | undefined {
+    const isNear = this.#names.size <= NEAR_NAMES_MAX && !this.#names.has(name);
+    return isNear ? nearest(name, [...this.#names]) : undefined;
+  }
+}
+
+/** Of queues that somebody has who answers. */
+export async function nearestQueue(group: Group, name: string): Promise<string | undefined> {
+  const names = new QueueNames();
+  await group.ask('gateway', (client) => queuesOf(client, (queue) => {
+    names.add(queue.queue_name);
+    return false;
+  }));
+  return names.nearest(name);
 }
 
 async function queuesOf(

@@ -12,6 +12,7 @@ import { longExample } from './examples.js';
 import { NOT_ALL_KNOW, findGroup, withGroupOptions } from './group.js';
 import { durationArgument } from './numbers.js';
 import { orderOf } from './operator.js';
+import { nearestQueue } from './queue-list.js';
 import { REASON, text } from './options.js';
 import { cancelRules, giveRule, idsOf, rulesOf, unawareLines } from './rule-run.js';
 import type { GroupRule, RuleOutcome } from './rule-run.js';
@@ -100,7 +101,8 @@ export function giveRuleVerb(
       const seconds = secondsOf(args.duration);
       const end = seconds === undefined ? {} : { duration_seconds: seconds };
       const given = { verb, ...target, ...order, ...end, ...localOf(args.local) };
-      const { id, shared, outcome } = await giveRule(await findGroup(args, context), given);
+      const group = await findGroup(args, context);
+      const { id, shared, outcome } = await giveRule(group, given);
       const of = outcome.rules.find((rule) => rule.id === id);
       if (args.json === true) {
         const { queues = 0, messages = 0, until = null } = of ?? {};
@@ -113,6 +115,9 @@ export function giveRuleVerb(
       const mail = mailText(verb, target);
       const line = mail === '' ? `${said} ${state}${now}` : `new ${mail} is refused; rule ${id}`;
       context.terminal.print(printable(line));
+      const named = of?.queues === 0 && mail === '' && !said.includes('*') ? target.queue : undefined;
+      const near = named === undefined ? undefined : await nearestQueue(group, named);
+      if (near !== undefined) context.terminal.print(printable(`Did you mean ${near}?`));
       if (shared !== '') context.terminal.print(printable(`NOT ALL: ${shared}`));
       done(told(outcome, context));
     },

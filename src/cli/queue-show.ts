@@ -46,7 +46,7 @@ export function queueShowCommand(cli: Argv, context: CliContext, done: (code: nu
         isPartial ||= notBack !== '';
         if (entries.length === 0) {
           lacking += 1;
-          terminal.error(`twinpost: no gateway that answers has message ${id}${notBack}`);
+          terminal.error(`twinpost: ${notHere(id)}${notBack}`);
         } else if (notBack !== '') terminal.error(`twinpost: there may be more of message ${id}${notBack}`);
       }
       const missing = group.missing('gateway');
@@ -56,6 +56,11 @@ export function queueShowCommand(cli: Argv, context: CliContext, done: (code: nu
       else done(lacking === 0 ? 0 : 1);
     },
   );
+}
+
+/** It may have left. */
+export function notHere(id: string): string {
+  return `no gateway that answers has message ${id} in a queue: twinpost find --id ${id} asks their logs`;
 }
 
 /** The id that somebody typed, as the log has it. */
@@ -83,6 +88,7 @@ function entryText(entry: ShownEntry & { readonly gateway: string }): string {
       `${store} ${sync}${has ? '' : ', which lacks it'}`).join('; ') || 'none'],
     ['from', sender === '' ? '<>' : sender],
     ...(entry.client === '' ? [] : [['client', `${entry.client} (${entry.helo})`] as const]),
+    ...(entry.message_id === undefined ? [] : [['message-id', entry.message_id] as const]),
     ['size', formatBytes(entry.message_size)],
     ['arrived', `${listTimeText(entry.arrival_time)}, ${fromNow(entry.arrival_time, now)}`],
     ...(isRead

@@ -180,8 +180,8 @@ export function refusedFileLines(
   if (refused === '') return [];
   const when = refusedAt === null ? '' : ` ${ago(refusedAt, nowMs)} ago`;
   const by = whose === '' ? '' : ` by ${printable(whose)}`;
-  return [`  ${paint('RELOAD', 'red', isTty)}      refused${by}${when}: ${printable(refused)}; the one `
-    + 'before is in force, mend the file before the next start'];
+  return [`  ${paint('RELOAD', 'red', isTty)}      ERROR: refused${by}${when}: ${printable(refused)}; `
+    + 'the one before is in force, mend the file before the next start'];
 }
 
 /** Nobody has to do anything, unless there are only as many hosts. */

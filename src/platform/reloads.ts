@@ -17,7 +17,23 @@ export interface ReloadOutcome {
   readonly changed: readonly string[];
 }
 
-export interface ReloadComparison extends ReloadOutcome {
+export interface ReloadComparison extends ReloadOutcome, ReloadEffects {}
+
+/** What a file that is taken would do to mail and links. */
+export interface ReloadEffects {
   /** Messages that wait and would go another way. */
   readonly following: number;
+  /** Whether stores go by a secret of that file at this moment. */
+  readonly secrets: readonly SecretOfStore[];
 }
+
+export interface SecretOfStore {
+  readonly store: string;
+  /** Which of them, counted from 1; 0: none. */
+  readonly secret: number;
+  readonly of: number;
+  /** Why nobody knows; '' when it is known. */
+  readonly why: string;
+}
+
+export const NO_EFFECTS: ReloadEffects = { following: 0, secrets: [] };

@@ -108,6 +108,8 @@ describe('twinpost', () => {
     [['queue'], /^twinpost: queue what\? /, 2],
     [['host'], /^twinpost: host what\? /, 2],
     [['host', 'drain', 'host-1'], /^twinpost: --reason is missing; twinpost host drain host-1 --help/, 2],
+    [['queue', 'delete', '00000G0008N', '--reason', 'x'], /^twinpost: Unknown argument: 00000G0008N: say --id 00000G0008N$/, 2],
+    [['mailq'], /^twinpost: there is no verb 'mailq'; here it is twinpost queue list$/, 2],
     [['send', '--cuont', '3'], /^twinpost: Unknown argument: cuont\. Did you mean --count\? twinpost send --help shows what there is$/, 2],
     [['send', '--count', '3', '--count', '4'], /^twinpost: --count is given more than once$/, 2],
     [['send', '--count', '0'], /^twinpost: --count is a whole number from 1 to .*, found 0$/, 2],

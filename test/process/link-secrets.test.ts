@@ -11,6 +11,7 @@ import { describe, test } from 'node:test';
 import { runSend } from '../../src/load/run.js';
 import { HOST, startCluster, until, type Cluster, type Daemon } from './cluster.js';
 import { LinkJudge } from './link-judge.js';
+import { twinpost } from './twinpost.js';
 
 const BOUND_MS = 20_000;
 const [OLD, NEW] = ['the secret of the days before', 'the secret of the days to come'];
@@ -95,6 +96,42 @@ test('a secret is changed under load, process by process, and every handshake is
   const from = one.gateway.logBytes;
   for (const proxy of judge.proxies({ gateway: 0, store: 0, path: 'B' })) proxy.cut();
   await until('the old one is refused', () => NOT_TAKEN.test(one.gateway.logSince(from)), BOUND_MS, one.gateway);
+});
+
+test('of a store that was forgotten, config diff and config reload say that it goes by the secret of before', { timeout: 120_000 }, async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), 'twinpost-link-secrets-'));
+  const file = join(folder, 'links.secret');
+  write(file, OLD);
+  const cluster = await startCluster({
+    gateway: { secret: undefined, secret_file: file }, store: { gateways: [{ id: 'gateway-1', secret_file: file }] },
+  });
+  t.after(async () => {
+    await cluster.stop();
+    rmSync(folder, { recursive: true });
+  });
+  const [storeA] = cluster.stores;
+  assert.ok(storeA !== undefined);
+  const paths = await readyPaths(cluster);
+  const asked = ['--only', '--from', `${HOST}:${String(cluster.adminPort)}`];
+  const diff = async (): Promise<readonly (number | string | null)[]> => {
+    const { code, out } = await twinpost(['config', 'diff', ...asked]);
+    return [code, ...out.split('\n').slice(1).filter((line) => line !== '')];
+  };
+  assert.deepEqual(await diff(), [0], 'nothing to tell');
+  write(file, `${OLD}\n${NEW}\n`);
+  await reload(cluster.gateway);
+  assert.deepEqual(await diff(), [0, '  store-a goes by secret 1 of 2', '  store-b goes by secret 1 of 2']);
+  write(file, `${NEW}\n${OLD}\n`);
+  await reload(storeA);
+  assert.deepEqual(await diff(), [0, '  store-a goes by secret 1 of 2', '  store-b goes by secret 2 of 2']);
+  write(file, NEW);
+  const denied = 'store-b goes by a secret that is not in the file of this gateway: it will not be taken when it connects anew';
+  assert.deepEqual(await diff(), [1, `  ${denied}`]);
+  const { code, out } = await twinpost(['config', 'reload', '--reason', 'the last step', ...asked]);
+  assert.deepEqual([code, out.split('\n')[1]], [1, `gateway-1: ${denied}`]);
+  assert.equal(await readyPaths(cluster), paths, 'what stands goes on');
+  const { code: mended } = await twinpost(['config', 'reload', '--reason', 'all of them', ...asked.slice(1)]);
+  assert.deepEqual([mended, await diff()], [0, [0]]);
 });
 
 describe('a store that reads its file again', { timeout: 120_000 }, () => {

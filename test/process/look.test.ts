@@ -155,10 +155,14 @@ describe('one message', { timeout: 360_000 }, () => {
     assert.deepEqual([content.code, content.error, content.out], [0, '', slow.taken()]);
     assert.ok(content.out.startsWith('Received: ') && content.out.endsWith(PLAIN), content.out);
     await until('who has read it is in the log', () => first.gateway.log().includes(`"event":"read","queue_id":"${sending}","messages":1,"client":"${HOST}"`));
+    const header = await ask(second, 'queue', 'cat', sending, '--headers');
+    assert.deepEqual([header.code, header.error, header.out], [0, '', slow.taken().slice(0, slow.taken().indexOf('\r\n\r\n') + 2)]);
+    await until('who has read that alone is in the log', () => first.gateway.log().includes(`"event":"read","queue_id":"${sending}","part":"header","messages":1`));
+    assert.match((await ask(first, 'queue', 'show', sending)).out, /^ {2}message-id +<look@talk\.example>$/m);
     slow.answer();
     await until('it was delivered', async () => (await show(first, sending)) === undefined);
     const gone = await ask(first, 'queue', 'show', sending, waiting);
-    assert.deepEqual([gone.code, gone.error], [1, `twinpost: no gateway that answers has message ${sending}\n`]);
+    assert.deepEqual([gone.code, gone.error], [1, `twinpost: no gateway that answers has message ${sending} in a queue: twinpost find --id ${sending} asks their logs\n`]);
     assert.match(gone.out, new RegExp(waiting));
     assert.equal((await ask(first, 'queue', 'cat', sending)).code, 1);
 

@@ -315,7 +315,7 @@ describe('a gateway that reads its configuration again', { timeout: 600_000 }, (
     assert.match(cluster.gateway.log(), /"level":"error".*"event":"reload".*"why":".*gateway\.yaml:\d+: .*"reason":"a test","who":"a tester"/);
     // A scrape within 50 ms of another one sees the same.
     await until('the metric says so', async () => await metricOf(cluster, 'twinpost_config_last_reload_successful') === 0);
-    assert.match((await twinpost(['status', '--from', `${HOST}:${String(cluster.adminPort)}`])).out, /RELOAD {6}refused .* ago: .*tls\.cert/);
+    assert.match((await twinpost(['status', '--from', `${HOST}:${String(cluster.adminPort)}`])).out, /RELOAD {6}ERROR: refused .* ago: .*tls\.cert/);
     await sendTo(cluster, 'x.example', 5);
     await cluster.sinkHas(5, BOUND_MS);
     write(fileOf(cluster), good);
@@ -571,7 +571,7 @@ describe('several processes', { timeout: 480_000 }, () => {
     write(fileOf(cluster, 'gateway-2'), 'gateway: nothing');
     const half = await order('config', 'reload', '--reason', 'fewer at once');
     assert.equal(half.code, 1, half.error);
-    assert.match(half.out, /^gateway-1: configuration [0-9a-f]{12}, in force: gateway\.routes\nstore-a: configuration [0-9a-f]{12}, nothing has changed\nstore-b: .*\nPARTIAL: gateway-2 at \S+: it refused: \S+gateway-2\.yaml:1: gateway: expected .*; nothing was changed\n$/);
+    assert.match(half.out, /^gateway-1: configuration [0-9a-f]{12}, in force: gateway\.routes\nstore-a: configuration [0-9a-f]{12}, nothing has changed\nstore-b: .*\nREFUSED: gateway-2 at \S+: it refused: \S+gateway-2\.yaml:1: gateway: expected .*; nothing was changed\n$/);
     assert.match((await order('status')).out, /ROUTES DIFFER: [0-9a-f]{12}: gateway-1; [0-9a-f]{12}: gateway-2; /);
     write(fileOf(cluster, 'gateway-2'), good);
     edit(cluster, slower, 'gateway-2');

@@ -96,7 +96,7 @@ describe('a store that is asked to read its file again', { timeout: 240_000 }, (
     assert.ok(store.log().split('"event":"link"').length > linksBefore, 'lines below the level of the refused file');
     const from = [...['--from', admin, '--only'], '--token-file', tokensFile(`mon read ${READER}`)];
     const status = await twinpost(['store', 'status', ...from]);
-    assert.match(status.out, /^ {2}RELOAD {6}refused .* ago: \S+store-a\.yaml:\d+: store\.lease: expected a time .*; the one before is in force, mend the file before the next start$/m);
+    assert.match(status.out, /^ {2}RELOAD {6}ERROR: refused .* ago: \S+store-a\.yaml:\d+: store\.lease: expected a time .*; the one before is in force, mend the file before the next start$/m);
 
     write(file, good);
     assert.deepEqual([(await asked(OPERATOR))['code'], (await configuration()).refused], [200, '']);
@@ -119,11 +119,11 @@ describe('a store that is asked to read its file again', { timeout: 240_000 }, (
     const half = await reload(ofStore);
     assert.equal(half.code, 1, half.error);
     assert.deepEqual(lines(half.out).slice(0, 3), ['gateway-1: HASH, nothing has changed', 'gateway-2: HASH, nothing has changed', 'store-a: HASH, in force: store.log.level']);
-    assert.match(half.out, /\nPARTIAL: store-b at \S+: it refused: \S+store-b\.yaml:1: store: expected .*; nothing was changed\n$/);
+    assert.match(half.out, /\nREFUSED: store-b at \S+: it refused: \S+store-b\.yaml:1: store: expected .*; nothing was changed\n$/);
     const status = await twinpost(['status', '--from', ofGateway]);
     assert.equal(status.code, 1);
     assert.match(status.out, /^ERROR: the file of store store-b is refused: \S+store-b\.yaml:1: store: /);
-    assert.match(status.out, /^ {2}RELOAD {6}refused by store-b .* ago: \S+store-b\.yaml:1: store: expected /m);
+    assert.match(status.out, /^ {2}RELOAD {6}ERROR: refused by store-b .* ago: \S+store-b\.yaml:1: store: expected /m);
 
     write(fileOf(cluster, 'store-b'), good);
     const alone = await reload(adminOf(cluster, 'store-b'), '--only');

@@ -165,6 +165,20 @@ describe('one message as an operator sees it', () => {
     assert.match(limits.find(({ limit }) => limit === 'concurrency')?.text ?? '', /^0 of 1 in delivery \(a strict queue\).*, 0 ready$/);
   });
 
+  test('waits for its next attempt with others, and explain says how many, when that is, and what was said last', () => {
+    const world = World.started({ queues: [{ name: 'q1' }] });
+    world.hops.script = () => 'defer';
+    const letters = world.submitMany(3, ['q1']);
+    const [first] = letters;
+    assert.ok(first !== undefined);
+    world.until(() => letters.every((letter) => stateOf(coreOf(world), 'q1', letter) === EntryState.DEFERRED), 10_000, 'deferrals');
+    const clock = { nowMs: () => world.scheduler.nowMs, wallMs: () => world.gateway.wallMs() };
+    const { limits } = bindingLimits('q1', '', { core: coreOf(world), clock, connections: () => ({ open: 0, max: 5 }) });
+    const [retries, ...more] = limits.filter(({ binds }) => binds);
+    assert.deepEqual([retries?.limit, more], ['retries', []]);
+    assert.match(retries?.text ?? '', /^3 of 3 messages are deferred, the first is tried again in \d\S*: not now$/);
+  });
+
   test('is nowhere when it was delivered, and after a restart is where it was', () => {
     const world = World.started({ queues: [{ name: 'q1' }] });
     const gone = world.submit(['q1']);
@@ -190,11 +204,11 @@ describe('content of one message', () => {
     world.run(100);
     const { entries, bodies, registry } = coreOf(world);
     const view = new ExportView({ crc32, entries, bodies, queuesOf: (name) => registry.byName(name), placesOf: (id) => registry.placesOf(id) });
-    const page = view.exportMessage(letter.id);
+    const page = view.exportMessage(letter.id, 'all');
     assert.ok(page !== undefined && page !== AT_STORES);
     assert.deepEqual(page.payload.slice(0, letter.content.length), Uint8Array.from(letter.content));
     assert.equal(page.nextCursor, undefined);
-    assert.equal(view.exportMessage(letter.id + 1_000_000), undefined);
+    assert.equal(view.exportMessage(letter.id + 1_000_000, 'all'), undefined);
   });
 });
 

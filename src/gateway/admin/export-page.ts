@@ -2,11 +2,12 @@
  * Content of mail, in the shape that stores have too (protocol/entry-page.ts).
  *
  *   GET /api/v1/queues/NAME/export?class=mail&cursor=…   a page of a queue, in queue order
- *   GET /api/v1/messages/ID/export                       one message
+ *   GET /api/v1/messages/ID/export?part=header           one message, or its header alone
  *
  * Reads only; a page is bounded, `twinpost queue export` asks on. Who reads content is logged.
  */
 import type { FastifyInstance, FastifyReply } from 'fastify';
+import type { ExportPart } from '../../admin-api/look.js';
 import { gatewayRoutes as routes } from '../../admin-api/routes.js';
 import { formatMessageId } from '../../base/text-id.js';
 import { PAGE_NEXT, PAGE_TYPE, encodeEntryPage } from '../../protocol/entry-page.js';
@@ -26,7 +27,7 @@ type Found = ExportPage | typeof AT_STORES | undefined;
 export interface ExportSource {
   /** `cursor` '' = the head. */
   exportPage(queue: string, queueClass: string, cursor: string): Found;
-  exportMessage(messageId: number): Found;
+  exportMessage(messageId: number, part: ExportPart): Found;
 }
 
 const LOOK_MS = 50;
@@ -63,8 +64,10 @@ export function addExport(api: FastifyInstance, source: ExportSource, log: Event
     const messageId = messageOf(request.params.id, reply);
     if (typeof messageId !== 'number') return await messageId;
     const id = formatMessageId(messageId);
+    const { part } = request.query;
     return await answer(
-      readerOf(request), reply, `message ${id}`, { queue_id: id }, () => source.exportMessage(messageId),
+      readerOf(request), reply, `message ${id}`, { queue_id: id, ...(part === 'header' ? { part } : {}) },
+      () => source.exportMessage(messageId, part),
     );
   });
 }

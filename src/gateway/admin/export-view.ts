@@ -4,6 +4,8 @@
  * changes nothing; an entry that is not committed yet is not shown. One whose body is still at the stores is
  * waited for, and goes back there when it was read, if memory is short.
  */
+import type { ExportPart } from '../../admin-api/look.js';
+import { headerEnd } from '../../base/header-end.js';
 import type { Crc32 } from '../../platform/ports.js';
 import { ENTRY_ROW_BYTES, writeEntryRow } from '../../protocol/entry-rows.js';
 import type { ExportSource } from './export-page.js';
@@ -17,6 +19,7 @@ import { cursorAt, placesBehind, queuesOfClass } from '../queue/queue-walk.js';
 /** About two milliseconds of copying; one entry more than the bytes if it is larger itself. */
 const PAGE_ENTRIES = 500;
 const PAGE_BYTES = 2 * 1024 * 1024;
+const HEADER_BYTES_MAX = 64 * 1024;
 
 /** The body that comes next is not here yet: to be asked for again. */
 export const AT_STORES = 'at stores';
@@ -67,12 +70,13 @@ export class ExportView implements ExportSource {
     return { ...this.#build(chosen, bytes), nextCursor: undefined };
   }
 
-  exportMessage(messageId: number): ExportPage | typeof AT_STORES | undefined {
+  exportMessage(messageId: number, part: ExportPart): ExportPage | typeof AT_STORES | undefined {
     const { entries } = this.#ports;
     const places = [...this.#ports.placesOf(messageId)].filter(({ row }) =>
       entries.table.state(row) !== EntryState.STORING);
     // Its content is the same in each queue.
     const place = places.find(({ row }) => !entries.isAbsent(row));
+    if (place !== undefined && part === 'header') return this.#headerOf(place);
     if (place !== undefined) {
       const bytes = entries.bytes(place.row) + entries.note(place.row).length;
       return { ...this.#build([place], bytes), nextCursor: undefined };
@@ -81,6 +85,26 @@ export class ExportView implements ExportSource {
     if (absent === undefined) return undefined;
     entries.absent.wantLater(absent.queue.partition, absent.row);
     return AT_STORES;
+  }
+
+  /** As an entry that has nothing else. */
+  #headerOf({ queue: { partition }, row }: Place): ExportPage {
+    const { entries, bodies, crc32 } = this.#ports;
+    const { table } = entries;
+    const start = new Uint8Array(Math.min(table.bodyBytes.get(row), HEADER_BYTES_MAX));
+    entries.copyBody(row, start, 0, start.length);
+    bodies.onUsed(partition, row);
+    const header = start.subarray(0, headerEnd(start, start.length));
+    const head = entries.head(row);
+    const rows = new Uint8Array(ENTRY_ROW_BYTES);
+    writeEntryRow(
+      new DataView(rows.buffer), 0, 0, header.length, head.length, crc32(head, crc32(header, 0)), 0, 0,
+      table.messageId(row), table.position.get(row), entries.room(row),
+    );
+    const payload = new Uint8Array(header.length + head.length);
+    payload.set(header);
+    payload.set(head, header.length);
+    return { rows, payload, nextCursor: undefined };
   }
 
   /** The bodies of a page, from this row on. */

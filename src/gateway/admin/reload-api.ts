@@ -18,7 +18,8 @@ export function addReload(api: FastifyInstance, control: ReloadControl, view: Ga
     return { gateway, hash: configuration?.hash ?? '', changed };
   }));
   serve(api, routes.configDiff, async () => {
-    const { why: refused, changed, following } = await control.compare();
-    return { gateway: view.status().gateway, changed: [...changed], following, refused };
+    const { why: refused, changed, following, secrets } = await control.compare();
+    const { gateway } = view.status();
+    return { gateway, changed: [...changed], following, secrets: [...secrets], refused };
   });
 }

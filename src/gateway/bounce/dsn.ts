@@ -22,6 +22,7 @@
  * The caller sends it with the null reverse-path (RFC 3464 2) and never composes one for a message that came
  * with it. Not here: when a report is owed (gateway/queue), how it is queued (gateway/daemon/core.ts).
  */
+import { headerEnd } from '../../base/header-end.js';
 import { mailDate } from '../../base/mail-date.js';
 import { randomBytes } from 'node:crypto';
 import { unitextAsXtext, utf8AddressText } from '../../base/utf8-address.js';
@@ -79,7 +80,6 @@ const BASE64_CHARACTERS = 76;
 const RANDOM_BYTES = 12;
 
 const CRLF = '\r\n';
-const CR = 13;
 const LF = 10;
 const DOT = 46;
 
@@ -322,19 +322,8 @@ function mayReturnWhole(request: DsnRequest): boolean {
 }
 
 function returnedContent(request: DsnRequest): Uint8Array {
-  return mayReturnWhole(request) ? request.content : request.content.subarray(0, headerEnd(request.content));
-}
-
-/** End of the header, the line end of its last line included. */
-function headerEnd(content: Uint8Array): number {
-  let lineStart = 0;
-  for (;;) {
-    const lf = content.indexOf(LF, lineStart);
-    if (lf < 0) return lineStart === 0 ? Math.min(content.length, HEADER_BYTES_MAX) : lineStart;
-    const isEmptyLine = lf === lineStart || (lf === lineStart + 1 && content[lineStart] === CR);
-    if (isEmptyLine || lf >= HEADER_BYTES_MAX) return lineStart;
-    lineStart = lf + 1;
-  }
+  const { content } = request;
+  return mayReturnWhole(request) ? content : content.subarray(0, headerEnd(content, HEADER_BYTES_MAX));
 }
 
 /**

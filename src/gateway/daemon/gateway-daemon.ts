@@ -71,6 +71,7 @@ import { isLoopback, reachableAddress } from '../../platform/node/own-host.js';
 import { KnownStores } from '../ownership/known-stores.js';
 import type { KnownStore } from '../ownership/known-stores.js';
 import { LINK_MARGINS } from '../mirror/link/link-options.js';
+import type { LinkOptions, LinkPorts } from '../mirror/link/link-options.js';
 import { StoreLink } from '../mirror/link/store-link.js';
 import type { StoreLinkEvents } from '../mirror/link/store-link.js';
 import type { Partition } from '../mirror/set/partition.js';
@@ -92,6 +93,8 @@ import { Retirements } from '../admin/retirements.js';
 import type { AcceptanceOptions } from '../queue/acceptance.js';
 import { createRouter } from '../queue/router.js';
 import type { RenewableRouter } from '../queue/router.js';
+import { probeSecret } from './secret-probe.js';
+import type { ReloadEffects, SecretOfStore } from '../../platform/reloads.js';
 import { followingCount, whyNoSuccessor } from '../queue/successors.js';
 import type { FindReportWay } from '../mail-types.js';
 import { returnedMail } from '../returned/node/returned-mail.js';
@@ -593,32 +596,36 @@ class Gateway implements RunningGateway {
   }
 
   #makeLink(store: KnownStore): void {
+    const link = new StoreLink(this.#linkOptions(store), this.#linkPorts(store), this.#linkEvents());
+    this.#links.push(link);
+    this.#core.addStore(link);
+    link.start();
+  }
+
+  #linkOptions(store: KnownStore): LinkOptions {
     const options = this.#options;
-    const ports = this.#ports;
-    const core = this.#core;
-    const { inClear, secrets, packer, incarnationNonce } = this.#linkSource;
-    const { tls: files } = options.mirror;
+    const { incarnationNonce } = this.#linkSource;
+    return {
+      storeId: store.id, gatewayId: options.id, incarnation: this.incarnation, incarnationNonce,
+      pathA: store.pathA,
+      ...(store.pathB === undefined ? {} : { pathB: store.pathB }),
+      ...LINK_MARGINS, ...options.mirror, frameBytesMax: options.frameBytesMax,
+    };
+  }
+
+  #linkPorts(store: KnownStore): LinkPorts {
+    const { inClear, secrets, packer } = this.#linkSource;
+    const { random, log } = this.#ports;
+    const { tls: files } = this.#options.mirror;
     const transport = files === undefined
       ? inClear
       : new TlsTransport({
         files, peerName: store.id, readBufferBytes: LINK_BUFFER_BYTES, lookup: this.#keptLookups.lookup,
       });
-    const link = new StoreLink(
-      {
-        storeId: store.id, gatewayId: options.id, incarnation: this.incarnation, incarnationNonce,
-        pathA: store.pathA,
-        ...(store.pathB === undefined ? {} : { pathB: store.pathB }),
-        ...LINK_MARGINS, ...options.mirror, frameBytesMax: options.frameBytesMax,
-      },
-      {
-        clock: this.#clock, frameWallMs: () => core.frame.wallMs(), transport, crc32, packer, secrets,
-        sharedSecrets: () => this.#options.secrets, random: ports.random, log: ports.log,
-      },
-      this.#linkEvents(),
-    );
-    this.#links.push(link);
-    core.addStore(link);
-    link.start();
+    return {
+      clock: this.#clock, frameWallMs: () => this.#core.frame.wallMs(), transport, crc32, packer, secrets,
+      sharedSecrets: () => this.#options.secrets, random, log,
+    };
   }
 
   #linkTo(id: string): StoreLink | undefined {
@@ -742,7 +749,7 @@ class Gateway implements RunningGateway {
 
   /** All that can go wrong does so here. What is not in config/changes.ts is as before. */
   async prepare(options: GatewayOptions): Promise<Renewal> {
-    this.#followingOf(options);
+    this.#countFollowing(options);
     const useKeys = await this.#prepareKeys(options);
     if (options.outbound.mx.usesMtaSts) await this.#sts.load();
     const listeners = await this.#listeners.prepare(options);
@@ -757,9 +764,17 @@ class Gateway implements RunningGateway {
     };
   }
 
-  async countFollowing(options: GatewayOptions): Promise<number> {
+  /** Of what is to be put in force. */
+  async effectsOf(options: GatewayOptions): Promise<ReloadEffects> {
     await this.#prepareKeys(options);
-    return this.#followingOf(options);
+    const following = this.#countFollowing(options);
+    const { secrets } = options;
+    const stores = [...this.#knownStores.all()];
+    const probed = await Promise.all(stores.map(async (store): Promise<SecretOfStore> => {
+      const ports = { ...this.#linkPorts(store), sharedSecrets: () => secrets };
+      return { store: store.id, of: secrets.length, ...await probeSecret(this.#linkOptions(store), ports) };
+    }));
+    return { following, secrets: probed };
   }
 
   async #prepareKeys({ dkim }: GatewayOptions): Promise<() => void> {
@@ -770,7 +785,7 @@ class Gateway implements RunningGateway {
   }
 
   /** Throws when mail would have no way. */
-  #followingOf({ routes }: GatewayOptions): number {
+  #countFollowing({ routes }: GatewayOptions): number {
     const router = createRouter(routes);
     const { registry } = this.#core;
     const whys = [

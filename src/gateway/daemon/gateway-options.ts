@@ -11,7 +11,7 @@ import type { RateOptions, RateReport } from '../inbound/limits/rate-limits.js';
 import type { GatewayMetrics } from '../../observability/gateway-metrics.js';
 import type { MailLog } from '../../observability/mail-log.js';
 import type { EventLog, LogLosses, Random } from '../../platform/ports.js';
-import type { ReloadControl } from '../../platform/reloads.js';
+import type { ReloadControl, ReloadEffects } from '../../platform/reloads.js';
 import type { RegisterChoice } from '../../register/running/open-register.js';
 import type { ListenerOptions, Renewal } from '../inbound/listener.js';
 import type { DispatcherOptions } from '../outbound/dispatcher.js';
@@ -144,8 +144,8 @@ export interface RunningGateway {
    * Rejects when something of them can't be had: then, and until use(), nothing has changed.
    */
   prepare(options: GatewayOptions): Promise<Renewal>;
-  /** Messages that would go another way. Rejects as prepare() does, but that it opens no port. */
-  countFollowing(options: GatewayOptions): Promise<number>;
+  /** What these would do to mail and links. Rejects as prepare() does, but that it opens no port. */
+  effectsOf(options: GatewayOptions): Promise<ReloadEffects>;
   /** A configuration was not taken: for status. */
   refused(why: string): void;
   stop(): Promise<void>;

@@ -10,6 +10,7 @@ import { targetText } from '../../admin-api/queue-rules.js';
 import { formatMessageId } from '../../base/text-id.js';
 import { formatBytes, formatCount, formatDuration } from '../../base/units.js';
 import type { MailQueue } from '../queue/mail-queue.js';
+import { MessageView } from './message-view.js';
 import { connectingText, fullText, outageText } from './waiting-reason.js';
 import type { ReasonPorts } from './waiting-reason.js';
 
@@ -64,7 +65,7 @@ function ruleLimits(
 function queueLimits(queue: MailQueue, ports: LimitsPorts): LimitAnswer[] {
   const { route: { concurrency, ordering }, inFlightCount: active, partition } = queue;
   const ready = readyOf(queue);
-  const limits = orderLimits(queue, ports);
+  const limits = [...orderLimits(queue, ports), ...retryLimits(queue, ports)];
   const outage = outageText(queue, ports);
   if (outage !== '') limits.push({ limit: 'next hop', binds: true, text: outage });
   const hop = ports.nextHopOf?.(queue);
@@ -102,6 +103,23 @@ function orderLimits(queue: MailQueue, { core: { entries }, clock }: LimitsPorts
   const again = formatDuration(Math.max(0, Math.round(untilMs - clock.nowMs())));
   const said = lastError === '' ? '' : `: ${lastError}`;
   return [{ limit: 'order', binds: true, text: `its first message ${id} is tried again in ${again}${said}` }];
+}
+
+/** Of what was put off. */
+function retryLimits(queue: MailQueue, ports: LimitsPorts): LimitAnswer[] {
+  const { deferredCount, delayedCount, length, lastError } = queue;
+  const deferred = deferredCount - delayedCount;
+  if (deferred === 0) return [];
+  const next = new MessageView(ports).nextTryOf(queue);
+  const inMs = next === null ? undefined : Math.max(0, next * 1000 - ports.clock.wallMs());
+  const when = inMs === undefined ? '' : `, the first is tried again in ${formatDuration(Math.round(inMs))}`;
+  const said = lastError === '' ? '' : `: ${lastError}`;
+  const text = `${formatCount(deferred)} of ${counted(length)} deferred${when}${said}`;
+  return [{ limit: 'retries', binds: true, text }];
+}
+
+function counted(messages: number): string {
+  return `${formatCount(messages)} ${messages === 1 ? 'message is' : 'messages are'}`;
 }
 
 function connectionLimit(queues: readonly MailQueue[], { connections }: LimitsPorts): LimitAnswer {

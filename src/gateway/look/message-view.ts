@@ -6,6 +6,8 @@ import type { MessageAnswer } from '../../admin-api/gateway-answers.js';
 import type { ShownEntry, ShownMessageAnswer } from '../../admin-api/look.js';
 import { formatMessageId } from '../../base/text-id.js';
 import { wholeSeconds } from '../../base/units.js';
+import { latin1Text } from '../../base/utf8.js';
+import { SEARCHED_BYTES_MAX, messageIdField } from '../inbound/content/message-id-field.js';
 import { EntryState } from '../queue/entry-table.js';
 import type { MailQueue } from '../queue/mail-queue.js';
 import { givenAddress } from '../queue/given-address.js';
@@ -97,10 +99,20 @@ export class MessageView {
       order: route.ordering,
       client: envelope?.client ?? '',
       helo: envelope?.helo ?? '',
+      ...this.#messageId(row),
       why: whyItIsHere(queue, row, this.#ports),
       copies: partition.rows.map((copy) =>
         ({ store: copy.storeId, sync: copy.shown, has: !copy.isEmptied && copy.acked >= position })),
     };
+  }
+
+  #messageId(row: number): { readonly message_id?: string } {
+    const { entries } = this.#ports.core;
+    if (entries.isAbsent(row)) return {};
+    const start = new Uint8Array(Math.min(entries.table.bodyBytes.get(row), SEARCHED_BYTES_MAX));
+    entries.copyBody(row, start, 0, start.length);
+    const id = messageIdField(start, latin1Text);
+    return id === '' ? {} : { message_id: id };
   }
 
   #read(queue: MailQueue, row: number): { readonly envelope: Envelope | undefined; readonly note: Note } {

@@ -81,8 +81,8 @@ export class OrderAct {
   /** Indexes of recipients who are meant; none: the message is not. */
   meantOf(queue: MailQueue, row: number, envelope: Envelope, note: Note): readonly number[] {
     const verb = this.#verb;
-    const { entries: { table }, holds, rebinding } = this.#ports;
-    const isKeptBack = table.state(row) === EntryState.HELD || holds.isDelayed(row, note);
+    const { rebinding } = this.#ports;
+    const isKeptBack = this.#isKeptBack(row, note);
     if ((verb === 'release' && !isKeptBack) || (verb === 'flush' && isKeptBack)) return [];
     const meant = this.selection.recipientsOf(envelope, note);
     const { route } = this.#terms;
@@ -90,6 +90,17 @@ export class OrderAct {
     // Of whom a report is owed already can't fail again, nor go elsewhere.
     if (verb !== 'bounce' && verb !== 'expire' && verb !== 'rebind') return meant;
     return meant.filter((index) => note.states[index] === TO_TRY);
+  }
+
+  /** A flush would mean it if it were not held or delayed. */
+  isKeptFromFlush(row: number, envelope: Envelope, note: Note): boolean {
+    return this.#verb === 'flush' && this.#isKeptBack(row, note)
+      && this.selection.recipientsOf(envelope, note).length > 0;
+  }
+
+  #isKeptBack(row: number, note: Note): boolean {
+    const { entries: { table }, holds } = this.#ports;
+    return table.state(row) === EntryState.HELD || holds.isDelayed(row, note);
   }
 
   /** What ends a message shows by itself. */

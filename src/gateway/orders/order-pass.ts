@@ -99,7 +99,7 @@ export class OrderPass {
   readonly #moved = new Set<Partition>();
   /** Of each partition the messages that were counted and not dealt with. */
   readonly #open = new Map<Partition, number>();
-  readonly #counts = { matched: 0, recipients: 0, bytes: 0, done: 0, unread: 0 };
+  readonly #counts = { matched: 0, recipients: 0, bytes: 0, done: 0, unread: 0, keptBack: 0 };
   /** Of the walk under way, and of the last one that is through. */
   #waiting = 0;
   #notDone = 0;
@@ -266,7 +266,7 @@ export class OrderPass {
     const nowMs = this.#ports.clock.nowMs();
     if (isAsked) this.#askedMs = nowMs;
     if (isAsked && this.phase === 'grace') this.#askedInGrace += 1;
-    const { matched, recipients, bytes, done, unread } = this.#counts;
+    const { matched, recipients, bytes, done, unread, keptBack } = this.#counts;
     const { verb, selector, reason, who, dry_run: isDry = false } = this.order;
     const moved = this.#movedCount();
     const isWalking = !this.isOver && this.#cursor !== undefined;
@@ -281,6 +281,7 @@ export class OrderPass {
       given: Math.floor(this.#givenWallMs / 1000),
       looked_share: this.phase === 'looking' ? Math.min(this.#cursor?.share ?? 0, 0.999) : 1,
       matched, matched_recipients: recipients, matched_bytes: bytes, done,
+      ...(verb === 'flush' ? { kept_back: keptBack } : {}),
       gone_before: isThrough ? Math.max(0, matched - done - notDone) : 0,
       waiting, waits_for: waiting === 0 ? '' : this.#waitsFor || this.#lastWaitsFor,
       not_done: notDone, moved, unread, incomplete: this.#wasIncomplete,
@@ -428,6 +429,7 @@ export class OrderPass {
 
   #count(queue: MailQueue, row: number, envelope: Envelope, note: Note): Came {
     const meant = this.#act.meantOf(queue, row, envelope, note).length;
+    if (this.#act.isKeptFromFlush(row, envelope, note)) this.#counts.keptBack += 1;
     if (meant === 0) return Came.NOT_MEANT;
     this.#counts.matched += 1;
     this.#open.set(queue.partition, (this.#open.get(queue.partition) ?? 0) + 1);

@@ -27,8 +27,9 @@ export function whyNoSuccessor(queues: Iterable<Waiting>, router: Pick<Router, '
     counts.set(name, (counts.get(name) ?? 0) + length);
   }
   if (left.size > 0) {
-    return `mail waits in ${listOf(left)}, and no route of this file has that name: keep the route until `
-      + 'it is delivered, or end the mail (twinpost queue bounce)';
+    const [first = ''] = left.keys();
+    return `mail waits in ${listOf(left)}, and no route of this file has that name: keep the name and change `
+      + `its via, or lead the mail elsewhere first (twinpost queue rebind --queue ${first} --route OTHER)`;
   }
   if (back.size === 0) return '';
   const isEmpty = [...back.values()].every((count) => count === 0);

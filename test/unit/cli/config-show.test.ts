@@ -196,7 +196,7 @@ test('without a file each process of the group tells what it runs by, and which 
   const [one, two, three] = out.split('\n');
   assert.equal(one, 'gw-1: configuration 0123456789ab, routes aaaaaaaaaaaa, since 2027-01-15T08:00:00Z, read 2027-01-15T08:01:00Z');
   assert.match(two ?? '', /^s1: configuration ba9876543210, since /);
-  assert.match(three ?? '', /^ {2}RELOAD {6}refused .*: s\.yaml:3: store\.lease: expected a time, found "x"; /);
+  assert.match(three ?? '', /^ {2}RELOAD {6}ERROR: refused .*: s\.yaml:3: store\.lease: expected a time, found "x"; /);
   const json = (await run('config', 'show', '--json', ...from)).out.split('\n').map((line) => JSON.parse(line) as unknown);
   assert.deepEqual(json, [{ kind: 'gateway', id: 'gw-1', ...configuration, routes_hash: 'aaaaaaaaaaaa' }, { kind: 'store', id: 's1', ...refused }]);
 });

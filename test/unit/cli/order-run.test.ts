@@ -21,6 +21,7 @@ class PlayedGateway {
   /** What it says to an order, and with which code of HTTP. */
   refusal: readonly [string, number] | undefined;
   matched = 10;
+  keptBack: number | undefined;
   phase: OrderPhase = 'looking';
   partitions: readonly string[];
   moved = 0;
@@ -120,7 +121,7 @@ class PlayedGateway {
     this.phase = phase;
     return Promise.resolve({
       order: this.given, gateway: this.id, verb: 'hold', phase, ...(this.isUnfollowed && phase === 'cancelled' ? { unfollowed: true as const } : {}), dry_run: false, ...WHO, given: 1, looked_share: 1, matched: this.matched, matched_recipients: 10,
-      matched_bytes: 10, done: phase === 'done' ? this.matched : 0, gone_before: 0, waiting: 0, waits_for: '', not_done: this.moved, moved: this.moved, unread: 0, incomplete: this.moved > 0,
+      matched_bytes: 10, ...(this.keptBack === undefined ? {} : { kept_back: this.keptBack }), done: phase === 'done' ? this.matched : 0, gone_before: 0, waiting: 0, waits_for: '', not_done: this.moved, moved: this.moved, unread: 0, incomplete: this.moved > 0,
       grace_left_seconds: phase === 'grace' ? Math.max(0, this.graceLeft) : 0, partitions: this.partitions, kept: true, unregistered: '', met: [], refused: [],
     });
   }
@@ -137,7 +138,7 @@ interface Played {
   stop(): void;
 }
 
-function played(missing: boolean | 'away', verb: 'hold' | 'delete' | 'bounce' = 'hold', stands?: StandingTime, expect?: number, graceMs?: number): Played {
+function played(missing: boolean | 'away', verb: 'hold' | 'delete' | 'bounce' | 'flush' = 'hold', stands?: StandingTime, expect?: number, graceMs?: number): Played {
   const [said, rules]: [string[], QueueRuleAnswer[]] = [[], []];
   const gateways = [new PlayedGateway('gw-1', said, rules), new PlayedGateway('gw-2', said, rules)] as const;
   const printed: string[] = [];
@@ -182,6 +183,16 @@ test('what a command leaves has one key, whoever leaves it, and is withdrawn by 
   assert.deepEqual(stopped.gateways[1].withdrawn, [stopped.gateways[0].given]);
   assert.ok(!stopped.printed.some((line) => line.startsWith('left in the register')));
   stop();
+});
+
+test('a flush says how many messages it does not try since they are held or delayed, also where it tries none', async () => {
+  const { gateways: [first, second], printed, run } = played(false, 'flush');
+  [first.matched, first.keptBack, second.matched, second.keptBack] = [0, 3, 0, 1];
+  assert.equal(await run(), 1);
+  assert.deepEqual(printed.slice(1), [
+    'held or delayed: 4 messages, which a flush does not try: twinpost queue release first',
+    '! twinpost: nothing was done: no other message is meant',
+  ]);
 });
 
 test('a hold that stands does so before it is carried out, what ends mail when nobody has taken it back, and Ctrl-C cancels it', async () => {

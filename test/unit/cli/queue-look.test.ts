@@ -16,8 +16,8 @@ type Answer = (path: string, response: http.ServerResponse) => void;
 const answers: Answer[] = [];
 const servers = [0, 1].map((index) => http.createServer((request, response) => {
   request.resume();
-  const { pathname } = new URL(request.url ?? '', 'http://localhost');
-  if (pathname !== '/api/v1/group') return answers[index]?.(pathname, response);
+  const { pathname, search } = new URL(request.url ?? '', 'http://localhost');
+  if (pathname !== '/api/v1/group') return answers[index]?.(`${pathname}${pathname.endsWith('/export') ? search : ''}`, response);
   const members = addresses.map((admin, at) => ({ id: `gw-${String(at + 1)}`, kind: 'gateway', admin, away: false, self: at === index }));
   response.end(JSON.stringify({ members }));
 }));
@@ -61,6 +61,7 @@ test('queue list suggests the queue that was probably meant', async () => {
   const queue = { queue_name: 'strict', queue_class: 'mail' };
   answers.splice(0, 2, tells({ rows: [{ ...QUEUE, ...queue }], next_cursor: null }), tells({ rows: [], next_cursor: null }));
   assert.deepEqual((await run(['list', 'strit'])).errors, ["! twinpost: there is no queue 'strit'. Did you mean strict?"]);
+  assert.deepEqual((await run(['list', 'slow.example'])).errors, ["! twinpost: there is no queue 'slow.example'; mail by domain shows twinpost queue find --domain slow.example"]);
   const many = Array.from({ length: 10_001 }, (_, i) => ({ ...QUEUE, queue_name: `strict${String(i || '')}` }));
   answers.splice(0, 1, tells({ rows: many, next_cursor: null }));
   assert.deepEqual((await run(['list', 'strit'])).errors, ["! twinpost: there is no queue 'strit'; twinpost queue summary lists them"], 'among so many it would take seconds');
@@ -83,7 +84,7 @@ describe('queue show', () => {
     assert.deepEqual((await run(['show', ID])).code, 1);
     answers[1] = tells(shown([], true));
     const unsure = await run(['show', ID]);
-    assert.deepEqual([unsure.code, unsure.errors], [3, [`! twinpost: no gateway that answers has message ${ID}; gw-2 has not all of its mail back yet`]]);
+    assert.deepEqual([unsure.code, unsure.errors], [3, [`! twinpost: no gateway that answers has message ${ID} in a queue: twinpost find --id ${ID} asks their logs; gw-2 has not all of its mail back yet`]]);
     answers[1] = refuses;
     const silent = await run(['show', ID, '--json']);
     assert.equal(silent.code, 3);
@@ -98,8 +99,9 @@ describe('queue show', () => {
 
 describe('queue cat', () => {
   const content = Buffer.from('Subject: \u001b[2J\r\n\tfolded\r\n\r\nzw\u00f6lf \u009b31m', 'utf8');
+  let part = 'all';
   const page: Answer = (path, response) => {
-    assert.equal(path, `/api/v1/messages/${ID}/export`);
+    assert.equal(path, `/api/v1/messages/${ID}/export?part=${part}`);
     const rows = new Uint8Array(ENTRY_ROW_BYTES);
     writeEntryRow(new DataView(rows.buffer), 0, 0, content.length, 3, 0, 0, 0, 7, 1, 64);
     response.end(encodeEntryPage(rows, Buffer.concat([content, Buffer.from('xyz')])));
@@ -112,6 +114,9 @@ describe('queue cat', () => {
     assert.deepEqual([raw.code, raw.out], [0, content.toString('latin1')]);
     const escaped = await run(['cat', ID], true);
     assert.equal(escaped.out, 'Subject: \\u001b[2J\n\tfolded\n\nzw\u00f6lf \\u009b31m');
+    part = 'header';
+    assert.equal((await run(['cat', ID, '--headers'])).code, 0, 'the gateway gives the header alone');
+    part = 'all';
   });
 
   test('says why a gateway did not give it', async () => {

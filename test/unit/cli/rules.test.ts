@@ -13,6 +13,7 @@ import { giveRuleVerb, told, toldJson } from '../../../src/cli/queue-rule.js';
 import { cancelRules, giveRule, rulesOf } from '../../../src/cli/rule-run.js';
 import { listText, rulesCommand } from '../../../src/cli/rules.js';
 import { contextFor } from './played-context.js';
+import { QUEUE } from './sample-answers.js';
 
 const RULE: QueueRuleAnswer = { id: 'gw-1-1-1', verb: 'suspend', queue: 'out', who: 'ann', reason: 'r', since: 1, until: null, local: false, queues: 3, messages: 4 };
 
@@ -23,7 +24,7 @@ async function asked(words: readonly string[], rules: readonly QueueRuleAnswer[]
     const id = /^\/api\/v1\/rules\/(.*)\/cancel$/.exec(request.url ?? '')?.[1];
     if (id !== undefined) standing = standing.filter((rule) => rule.id !== id);
     const own = { id: 'gw-1', kind: 'gateway', admin: request.headers.host ?? null, self: true, away: false };
-    const answer = id !== undefined ? { rule: id, local } : request.method === 'POST' ? { rule: RULE.id, local, ...more } : request.url === '/api/v1/group' ? { members: [own] } : { told_by: 'gw-1', living: ['gw-1'], rules: standing };
+    const answer = id !== undefined ? { rule: id, local } : request.method === 'POST' ? { rule: RULE.id, local, ...more } : request.url === '/api/v1/group' ? { members: [own] } : request.url?.startsWith('/api/v1/queues') === true ? { rows: [{ ...QUEUE, queue_name: 'slow' }], next_cursor: null } : { told_by: 'gw-1', living: ['gw-1'], rules: standing };
     response.writeHead(200, { 'content-type': 'application/json' });
     response.end(JSON.stringify(answer));
   });
@@ -52,6 +53,7 @@ test('a rule of an order over new mail names no queues, and all are listed by wh
 test('a rule that nothing matches yet stands, and it is said that nothing does', async () => {
   const suspend = (queues: number): Promise<{ code: number; printed: string[] }> => asked(['suspend', 'TYPO', '--reason', 'r'], [{ ...RULE, queues }]);
   assert.deepEqual(await suspend(0), { code: 0, printed: ['TYPO is suspended: NOTHING MATCHES now (twinpost queue summary lists queues), it is for queues that come; rule gw-1-1-1'] });
+  assert.deepEqual((await asked(['suspend', 'slwo', '--reason', 'r'], [{ ...RULE, queues: 0 }])).printed.slice(1), ['Did you mean slow?']);
   assert.deepEqual(await suspend(3), { code: 0, printed: ['TYPO is suspended: 3 queues with 4 messages now; rule gw-1-1-1'] });
 });
 

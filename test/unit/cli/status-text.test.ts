@@ -74,10 +74,10 @@ test('the configuration in force is named, why another one was refused, and whic
   const text = shown({ ...STATUS, configuration });
   assert.match(text, /^ {2}config {6}0123456789ab, routes ba9876543210, since 2027-01-15T07:59:00Z$/m);
   assert.doesNotMatch(text, /RELOAD|DIFFER/);
-  assert.match(shown({ ...STATUS, configuration: { ...configuration, refused: 'f.yaml:3: bad', refused_at: NOW - 5 } }), /^ {2}RELOAD {6}refused 5s ago: f\.yaml:3: bad; the one before is in force, /m);
+  assert.match(shown({ ...STATUS, configuration: { ...configuration, refused: 'f.yaml:3: bad', refused_at: NOW - 5 } }), /^ {2}RELOAD {6}ERROR: refused 5s ago: f\.yaml:3: bad; the one before is in force, /m);
   const { routes_hash: _routes, ...ofStore } = { ...configuration, refused: 'f.yaml:3: bad\n', refused_at: NOW - 5 };
   const withStores = statusLines({ gateways: [], stores: [{ status: { ...STORE_STATUS, configuration: ofStore }, address: '' }], missing: [], all: true }, NOW_MS, false).join('\n');
-  assert.match(withStores, /^ERROR: .*\(and 1 more, below\)\n[^]*^ {2}RELOAD {6}refused by NodeB 5s ago: f\.yaml:3: bad\\u000a; the one before is in force, mend the file before the next start$/m);
+  assert.match(withStores, /^ERROR: .*\(and 1 more, below\)\n[^]*^ {2}RELOAD {6}ERROR: refused by NodeB 5s ago: f\.yaml:3: bad\\u000a; the one before is in force, mend the file before the next start$/m);
   const picture = (gateway: string, routes_hash: string) => ({ status: { ...STATUS, gateway, configuration: { ...configuration, routes_hash } }, rows: [], address: '' });
   const all = statusLines({ gateways: [picture('gw-1', 'aaaa'), picture('gw-2', 'bbbb'), picture('gw-3', 'aaaa')], stores: [], missing: [], all: true }, NOW_MS, false);
   assert.ok(all.some((line) => line.startsWith('ROUTES DIFFER: aaaa: gw-1, gw-3; bbbb: gw-2; ')), all.join('\n'));

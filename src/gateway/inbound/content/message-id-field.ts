@@ -7,7 +7,7 @@
 import type { Latin1Text } from '../../../platform/ports.js';
 
 /** Longest header part that is searched. */
-const SEARCHED_BYTES_MAX = 8 * 1024;
+export const SEARCHED_BYTES_MAX = 8 * 1024;
 /** RFC 5322 allows 998 in a line; what is longer than this is nobody's key. */
 const VALUE_BYTES_MAX = 250;
 const NAME = 'message-id:';

@@ -26,6 +26,8 @@ export interface StoreRejection {
   readonly reason: number;
   readonly text: string;
   readonly told: string;
+  /** It goes by none of our secrets. */
+  readonly isOfSecret: boolean;
 }
 
 export class GatewayHandshake {
@@ -36,6 +38,7 @@ export class GatewayHandshake {
   #proof: Uint8Array = new Uint8Array(0);
   #bootId = '';
   #version = 0;
+  #secret = 0;
 
   constructor(options: LinkOptions, ports: LinkPorts, wish: HandshakeWish) {
     this.#options = options;
@@ -70,6 +73,11 @@ export class GatewayHandshake {
     return this.#version;
   }
 
+  /** Which of our secrets the store proved, counted from 1; 0: none. */
+  get secret(): number {
+    return this.#secret;
+  }
+
   /** Undefined when the store is the configured one and knows a secret of ours. */
   judge(control: Uint8Array): StoreRejection | undefined {
     const { packer, secrets, sharedSecrets } = this.#ports;
@@ -81,11 +89,17 @@ export class GatewayHandshake {
       return rejection(CLOSE_VERSION, text);
     }
     const signed = transcript(packer, this.hello, challenge);
-    const secret = sharedSecrets().find((one) => isStoreProof(secrets, one, signed, challenge.proof));
+    const ours = sharedSecrets();
+    const position = ours.findIndex((one) => isStoreProof(secrets, one, signed, challenge.proof));
+    const secret = ours[position];
+    this.#secret = position + 1;
     if (secret === undefined) {
       const text = 'the store does not know this gateway, or not by this secret: compare id and secret with '
         + 'gateways: of the store, whose log says which';
-      return rejection(CLOSE_DENIED, text, 'the secrets differ: compare secret_file here and there');
+      return {
+        reason: CLOSE_DENIED, text, told: 'the secrets differ: compare secret_file here and there',
+        isOfSecret: true,
+      };
     }
     // After the proof: an impostor learns nothing about names.
     if (challenge.storeId !== this.#options.storeId) {
@@ -100,8 +114,8 @@ export class GatewayHandshake {
   }
 }
 
-function rejection(reason: number, text: string, told = text): StoreRejection {
-  return { reason, text, told };
+function rejection(reason: number, text: string): StoreRejection {
+  return { reason, text, told: text, isOfSecret: false };
 }
 
 function hex(bytes: Uint8Array): string {
