@@ -16,7 +16,7 @@ import type { ReloadControl, ReloadEffects } from '../platform/reloads.js';
 import { CliError, startErrorText } from '../cli/context.js';
 import type { GatewayConfig, ListenerConfig, StorePeerConfig } from '../config/types.js';
 import { startGateway } from '../gateway/daemon/gateway-daemon.js';
-import type { GatewayOptions, RunningGateway } from '../gateway/daemon/gateway-options.js';
+import type { GatewayOptions, RunningGateway, WorkerPorts } from '../gateway/daemon/gateway-options.js';
 import { AnotherProcessLives } from '../gateway/local/process-identity.js';
 import { INBOUND_LIMITS } from '../gateway/inbound/options.js';
 import type { ListenerOptions, Renewal } from '../gateway/inbound/listener.js';
@@ -34,9 +34,7 @@ import { endProcess } from './end-process.js';
 import { FENCED_EXIT_CODE, tellTerminal } from './last-words.js';
 import { Reloads } from './reloads.js';
 import type { ReloadTarget } from './reloads.js';
-import {
-  NUMBER_VARIABLE, isReloadMessage, isReportMessage, isTicketMessage, rotateTickets,
-} from './worker-messages.js';
+import { isReloadMessage, isReportMessage, isTicketMessage, rotateTickets } from './worker-messages.js';
 import type { ReloadMessage, ReportMessage } from './worker-messages.js';
 import type { HangUps } from './signals.js';
 import { WorkerReloads } from './worker-reloads.js';
@@ -69,13 +67,16 @@ function tellUpper(message: ReportMessage | ReloadMessage): void {
   process.send?.(message, () => undefined);
 }
 
+/** Of a worker. */
+type WorkerPlace = Pick<WorkerPorts, 'isFirst' | 'others'>;
+
 export async function startGatewayProcess(
-  file: GatewayFile, hangUps: HangUps | undefined,
+  file: GatewayFile, hangUps: HangUps | undefined, place?: WorkerPlace,
 ): Promise<RunningRole> {
   const { config } = file;
   const options = optionsOf(file);
   await judgeOthers(config);
-  const life = new GatewayLife(config, options, nodePorts(config.log, config.id));
+  const life = new GatewayLife(config, options, nodePorts(config.log, config.id), place);
   process.on('uncaughtException', life.onError);
   process.on('unhandledRejection', life.onError);
   life.follow(file, hangUps);
@@ -93,6 +94,7 @@ class GatewayLife implements ReloadTarget<GatewayConfig> {
   #config: GatewayConfig;
   #options: GatewayOptions;
   readonly #ports: NodePorts;
+  readonly #place: WorkerPlace | undefined;
   readonly #mailLog: MailLog;
   readonly #certificates: CertificateEnds;
   #reloads: ReloadControl | undefined;
@@ -101,7 +103,10 @@ class GatewayLife implements ReloadTarget<GatewayConfig> {
   #tickets: Buffer | undefined;
   #anew = 0;
 
-  constructor(config: GatewayConfig, options: GatewayOptions, ports: NodePorts) {
+  constructor(
+    config: GatewayConfig, options: GatewayOptions, ports: NodePorts, place: WorkerPlace | undefined,
+  ) {
+    this.#place = place;
     this.#config = config;
     this.#options = options;
     this.#ports = ports;
@@ -191,9 +196,7 @@ class GatewayLife implements ReloadTarget<GatewayConfig> {
       metrics: newMetrics(this.#certificates.ends),
       random: Math.random,
       logLosses: this.#ports.destination,
-      workers: cluster.isWorker ? {
-        isFirst: process.env[NUMBER_VARIABLE] === '1', tell: (report) => { tellUpper({ report }); },
-      } : undefined,
+      workers: this.#place && { ...this.#place, tell: (report) => { tellUpper({ report }); } },
       reloads: this.#reloads,
       onFenced: (toldNow) => {
         this.#anew += 1;

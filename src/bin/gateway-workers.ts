@@ -33,7 +33,7 @@ import { Reloads } from './reloads.js';
 import {
   NUMBER_VARIABLE, isReloadMessage, isReportMessage, isStartedMessage, rotateTickets,
 } from './worker-messages.js';
-import type { ReloadMessage, TicketMessage } from './worker-messages.js';
+import type { ReloadMessage, ReportMessage, TicketMessage } from './worker-messages.js';
 import { AllWorkers } from './worker-reloads.js';
 import type { ReloadedWorker } from './worker-reloads.js';
 import { LineRelay } from './line-relay.js';
@@ -58,7 +58,8 @@ export async function startGatewayWorkers(
   const memoryBytes = config.memory.limitBytes ?? defaultMemoryBytes(config.oneHost);
   if (cluster.isWorker) {
     const number = Number(process.env[NUMBER_VARIABLE]);
-    const role = await startGatewayProcess(workerFile(file, number, memoryBytes), hangUps);
+    const place = { isFirst: number === 1, others: config.workers - 1 };
+    const role = await startGatewayProcess(workerFile(file, number, memoryBytes), hangUps, place);
     process.send?.({ started: configurationHash(file.keys) });
     return role;
   }
@@ -134,11 +135,11 @@ class UpperProcess {
   }
 
   #makeSeat(number: number): Seat {
-    const tellOthers = (message: object, from: Seat): void => {
-      for (const seat of this.seats) if (seat !== from) seat.tell(message);
+    const onReport = (message: ReportMessage, from: Seat): void => {
+      for (const seat of this.seats) if (seat !== from && isFor(seat, message)) seat.tell(message);
     };
     return new Seat({ number, id: workerId(this.#id, number) }, {
-      node: this.#ports, onReport: tellOthers,
+      node: this.#ports, onReport,
       onFenced: (id) => { this.#endFenced(id); },
       onReload: (message, from) => { this.#onReload(message, from); },
       onDied: (seat) => { this.#workers.onDied(seat); },
@@ -182,7 +183,7 @@ interface SeatPorts {
   readonly node: NodePorts;
   readonly onFenced: (id: string) => void;
   /** What it tells its fellows. */
-  readonly onReport: (message: object, from: Seat) => void;
+  readonly onReport: (message: ReportMessage, from: Seat) => void;
   readonly onReload: (message: ReloadMessage, from: Seat) => void;
   readonly onDied: (seat: Seat) => void;
   readonly isInForce: (hash: string) => boolean;
@@ -192,7 +193,7 @@ interface SeatPorts {
 class Seat implements ReloadedWorker {
   readonly id: string;
   runsOther = false;
-  readonly #number: number;
+  readonly number: number;
   readonly #ports: SeatPorts;
   #worker: Worker | undefined;
   /** The process that is in it now. */
@@ -206,7 +207,7 @@ class Seat implements ReloadedWorker {
 
   constructor(place: { readonly number: number; readonly id: string }, ports: SeatPorts) {
     this.id = place.id;
-    this.#number = place.number;
+    this.number = place.number;
     this.#ports = ports;
   }
 
@@ -253,7 +254,7 @@ class Seat implements ReloadedWorker {
 
   #fork(onStarted: () => void, onFailed: (how: string) => void): void {
     cluster.setupPrimary({ silent: true });
-    const worker = cluster.fork({ [NUMBER_VARIABLE]: String(this.#number) });
+    const worker = cluster.fork({ [NUMBER_VARIABLE]: String(this.number) });
     this.#worker = worker;
     this.#startedMs = performance.now();
     this.#hasStarted = false;
@@ -297,6 +298,12 @@ class Seat implements ReloadedWorker {
     };
     this.#timer = setTimeout(() => { this.#fork(onStarted, (failed) => { this.#again(failed); }); }, againMs);
   }
+}
+
+/** What was counted of TLS is for the first one, and its word that it has it for who sent it. */
+function isFor(seat: Seat, { report }: ReportMessage): boolean {
+  if (!('tls' in report)) return true;
+  return 'handed' in report.tls ? seat.number === 1 : seat.id === report.tls.taken.from;
 }
 
 function relay(stream: NodeJS.ReadableStream | null, write: (lines: string) => void): void {

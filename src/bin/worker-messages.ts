@@ -3,8 +3,9 @@
  * that a worker runs. All are of one build, and nobody else has this channel.
  *
  *   worker ─ report ─► upper process ─► the other workers    what clients did (inbound/limits/rate-limits.ts)
- *                                                            and have open (inbound/limits/client-counts.ts);
- *                                                            sessions with TLS (outbound/tls-reports)
+ *                                                            and have open (inbound/limits/client-counts.ts)
+ *   worker ─ report ─► upper process ─► the first worker     sessions with TLS (outbound/tls-reports);
+ *                                                            and back, that it has them
  *   upper process ─ tickets ─► each worker                   keys of TLS sessions, base64
  *   both ways ─ reload                                       another configuration (worker-reloads.ts)
  */

@@ -328,7 +328,7 @@ class Gateway implements RunningGateway {
       in_flight: this.#dispatcher.count, bound_ms: boundMs,
     });
     await Promise.all([this.#listeners.close(boundMs), this.#dispatcher.stop(boundMs)]);
-    await this.#tlsReports?.close();
+    this.#tlsReports?.close();
     this.#returned?.reading.close();
     this.#dkimKeys.close();
     this.#dns.close();
@@ -338,6 +338,7 @@ class Gateway implements RunningGateway {
     this.#core.drain();
     this.#core.endOfTurn();
     await this.#lastChangesOut();
+    await this.#tlsReports?.keep();
     this.#ticker?.stop();
     this.#walker?.stop();
     this.#knownStores.close();
@@ -500,7 +501,7 @@ class Gateway implements RunningGateway {
     const { log, metrics, workers } = this.#ports;
     if (tlsReports === undefined) return undefined;
     return new RunningTlsReports({ id, stateDir, reporter: { ...tlsReports, hostName } }, {
-      workers: workers && { isFirst: workers.isFirst, tell: (tls) => { workers.tell({ tls }); } },
+      workers: workers && { ...workers, tell: (tls) => { workers.tell({ tls }); } },
       policyOf: (domain) => this.#sts.kept(domain)?.policy,
       router: this.#router, log, clock: this.#clock, resolver: this.#dns,
       lookup: this.#mxLookup, https: this.#https, reception: this.#core, signer: this.#signer,
@@ -719,7 +720,7 @@ class Gateway implements RunningGateway {
     if (this.#core.orders.isWalking) this.#walkOn();
     this.#drained.tick();
     this.#notes.tick(nowMs);
-    this.#tlsReports?.tick(nowMs);
+    if (!this.#stopping) this.#tlsReports?.tick(nowMs);
     this.#resolvers.tick(nowMs);
     this.#lookupWatch.tick(nowMs);
     this.#view.watch(nowMs);

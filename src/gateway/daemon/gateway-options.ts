@@ -104,7 +104,9 @@ export type WorkerReport = ClientsReport | { readonly tls: CountsMessage };
 
 export interface WorkerPorts {
   readonly isFirst: boolean;
-  /** To all others. */
+  /** How many there are beside it. */
+  readonly others: number;
+  /** To all others; what was counted of TLS, to the one that it is for. */
   tell(report: WorkerReport): void;
 }
 

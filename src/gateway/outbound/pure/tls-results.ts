@@ -23,7 +23,7 @@ export type TlsResultType = typeof RESULT_TYPES[number];
 
 /** A domain may name more: it gets no more copies. */
 const RUA_MAX = 3;
-const URI_CHARACTERS_MAX = 512;
+export const URI_CHARACTERS_MAX = 512;
 
 const RECORD = /^v=TLSRPTv1[ \t]*;/;
 const URI = /^(mailto:|https:\/\/)[!-~]+$/i;

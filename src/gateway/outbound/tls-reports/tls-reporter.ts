@@ -2,15 +2,17 @@
  * Tells domains once a day (UTC) what came of TLS with their hosts (RFC 8460), where they ask for it: by mail
  * of our own, which goes through the queues as any, or by HTTPS.
  *
- *   counted (tls-counts.ts) ─ the day is over ─► due ─ _smtp._tls.DOMAIN asked ─ no record ─► forgotten
- *                                                 ▲         │ mailto: ─► composed, signed, submitted
+ *   counted (tls-counts.ts) ─ the day is over ─► due ─► under way: _smtp._tls.DOMAIN asked
+ *                                                 ▲         │ no record ─► forgotten
+ *                                                 │         │ mailto: ─► composed, signed, submitted
  *                                                 │         │ https:  ─► posted, once
  *                                                 └─────────┴ no answer, or no room for mail: again after
  *                                                             AGAIN_MS, so often
  *
  * One domain a tick, so that ten thousand take an hour. A day that is over is due when all of the one before
- * was begun; what comes of a day after that (handover.ts) gets a report of its own. Owns what is due: at a
- * stop, what nobody was asked about is kept (running-tls-reports.ts), and the rest is gone.
+ * was begun. Owns what is due or under way: a stop keeps it (running-tls-reports.ts), and the next process
+ * begins it anew. After close() answers are ignored, so that this one does not tell what the next one will;
+ * but what is stored then is told. A POST that a stop cuts off is made once more, whoever has it already.
  */
 import { gzipSync } from 'node:zlib';
 import { joined } from '../../../base/joined.js';
@@ -25,14 +27,15 @@ import type { MxLookup } from '../mx-lookup.js';
 import { inTurns } from '../pure/address-turns.js';
 import { whyNotPublic } from '../pure/public-address.js';
 import { reportUris, tlsReportName } from '../pure/tls-results.js';
-import type { CountsOfDay } from './counts-file.js';
 import { reportJson, reportMail } from './report-document.js';
 import type { ReportedDay, Reporter } from './report-document.js';
 import { DAY_MS } from './tls-counts.js';
-import type { TlsCounts } from './tls-counts.js';
+import type { TlsCounts, UntoldCounts } from './tls-counts.js';
 
 export interface TlsReporterPorts {
   readonly counts: TlsCounts;
+  /** Whether all is in `counts` that was counted of a day. */
+  isWhole(day: number): boolean;
   readonly clock: Clock;
   readonly log: EventLog;
   readonly resolver: Resolver;
@@ -53,10 +56,7 @@ const POST_ANSWER_BYTES_MAX = 64 * 1024;
 /** As a mailto: has it; what is quoted or encoded is left out. */
 const ADDRESS = /^[A-Za-z0-9._+=~-]{1,64}@([A-Za-z0-9.-]{1,253})$/;
 
-interface Due {
-  readonly day: ReportedDay;
-  /** The one who does not have it yet; '': the domain is not asked yet. */
-  readonly uri: string;
+interface Due extends UntoldCounts {
   notBeforeMs: number;
   tries: number;
 }
@@ -65,71 +65,62 @@ export class TlsReporter {
   readonly #reporter: Reporter;
   readonly #ports: TlsReporterPorts;
   readonly #due: Due[] = [];
-  /** Those of which nobody knows yet whether the domain asks for a report. */
-  readonly #unasked = new Set<Due>();
-  readonly #settleMs: number;
-  /** When a day that is over was first seen. */
-  #overMs: number | undefined;
+  readonly #underWay = new Set<Due>();
+  #isClosed = false;
   #tickedMs = -Infinity;
 
-  /** `settleMs`: how long a day that is over waits for what others have counted of it. */
-  constructor(reporter: Reporter, settleMs: number, ports: TlsReporterPorts) {
+  constructor(reporter: Reporter, ports: TlsReporterPorts) {
     this.#reporter = reporter;
-    this.#settleMs = settleMs;
     this.#ports = ports;
   }
 
   tick(nowMs: number): void {
     if (nowMs - this.#tickedMs < TICK_MS) return;
     this.#tickedMs = nowMs;
-    if (this.#unasked.size === 0) this.#endDay(nowMs);
+    if (this.#due.length === 0) this.#endDay();
     const [next] = this.#due;
     if (next === undefined || nowMs < next.notBeforeMs || !this.#ports.reception.accepting) return;
     this.#due.shift();
     this.#begin(next);
   }
 
-  /** What a restart begins with. */
-  * unasked(): Generator<CountsOfDay> {
-    for (const { day: { fromWallMs, counts } } of this.#unasked) yield [fromWallMs / DAY_MS, counts];
+  takeUp({ day, to, counts }: UntoldCounts): void {
+    this.#due.push({ day, to, counts, notBeforeMs: 0, tries: 0 });
   }
 
-  #endDay(nowMs: number): void {
-    const { counts, log, clock } = this.#ports;
+  close(): void { this.#isClosed = true; }
+
+  untold(): readonly UntoldCounts[] {
+    return [...this.#due, ...this.#underWay].map(({ day, to, counts }) => ({ day, to, counts }));
+  }
+
+  #endDay(): void {
+    const { counts, log, clock, isWhole } = this.#ports;
     const today = Math.floor(clock.wallMs() / DAY_MS);
     const day = counts.days().find((each) => each < today);
-    this.#overMs = day === undefined ? undefined : this.#overMs ?? nowMs;
-    if (day === undefined || this.#overMs === undefined || nowMs - this.#overMs < this.#settleMs) return;
-    const [fromWallMs, untilWallMs] = [day * DAY_MS, (day + 1) * DAY_MS];
+    if (day === undefined || !isWhole(day)) return;
     const domains = counts.domains(day);
     for (const domain of domains) {
       const taken = counts.take(day, domain);
-      if (taken === undefined) continue;
-      const due = { day: { counts: taken, fromWallMs, untilWallMs }, uri: '', notBeforeMs: 0, tries: 0 };
-      this.#due.push(due);
-      this.#unasked.add(due);
+      if (taken !== undefined) this.takeUp({ day, to: '', counts: taken });
     }
     log.info('tlsrpt', 'a day of TLS is reported', { domains: domains.length });
   }
 
   #begin(due: Due): void {
-    if (due.uri !== '') return this.#send(due);
-    this.#ports.resolver.ask(tlsReportName(due.day.counts.domain), 'TXT', (answer) => {
+    this.#underWay.add(due);
+    if (due.to !== '') return this.#send(due);
+    this.#ports.resolver.ask(tlsReportName(due.counts.domain), 'TXT', (answer) => {
+      if (this.#isClosed) return;
       if (answer.kind === 'failed') return this.#again(due, `nobody knows whom to tell: ${answer.why}`);
-      this.#asked(due);
-      for (const uri of reportUris(answer)) this.#send({ ...due, uri, tries: 0 });
+      this.#underWay.delete(due);
+      for (const to of reportUris(answer)) this.#begin({ ...due, to, tries: 0 });
     });
   }
 
-  #asked(due: Due): void {
-    this.#unasked.delete(due);
-    this.#ports.counts.changes++;
-  }
-
   #send(due: Due): void {
-    const { day, uri } = due;
-    if (uri.toLowerCase().startsWith('mailto:')) this.#mail(due, uri.slice('mailto:'.length));
-    else this.#post(day, uri);
+    if (due.to.toLowerCase().startsWith('mailto:')) this.#mail(due, due.to.slice('mailto:'.length));
+    else this.#post(due);
   }
 
   #mail(due: Due, to: string): void {
@@ -137,14 +128,16 @@ export class TlsReporter {
     const host = ADDRESS.exec(to)?.[1];
     const found = host === undefined ? undefined
       : router.route(host.toLowerCase(), 'mail', to, OWN_ORIGIN);
-    if (found === undefined) return this.#failed(due.day.counts.domain, `no way to '${to}'`);
+    if (found === undefined) return this.#failed(due, `no way to '${to}'`);
     // It is to arrive though TLS fails (RFC 8460 3).
     const route = router.withTls(found, 'optional');
     const messageId = reception.nextMessageId();
     const id = formatMessageId(messageId);
-    const gzipped = gzipSync(reportJson(due.day, this.#reporter, id));
-    const content = reportMail(due.day, this.#reporter, { to, id, nowWallMs: clock.wallMs(), gzipped });
+    const day = reported(due);
+    const gzipped = gzipSync(reportJson(day, this.#reporter, id));
+    const content = reportMail(day, this.#reporter, { to, id, nowWallMs: clock.wallMs(), gzipped });
     const submit = (fields: Uint8Array | undefined): void => {
+      if (this.#isClosed) return;
       const chunks = fields === undefined ? [content] : [joined([fields, content])];
       const recipients = [{ address: to, notify: 0, orcpt: '' }];
       reception.submit({
@@ -152,8 +145,8 @@ export class TlsReporter {
         contentBytes: chunks.reduce((sum, { length }) => sum + length, 0), flags: 0, ret: 0, envid: '',
         client: '', helo: '',
         settle: (outcome) => {
-          if (outcome === COMMITTED) this.#ports.onSent('mail');
-          else this.#again(due, 'it could not be stored');
+          if (outcome === COMMITTED) this.#sent(due, 'mail');
+          else if (!this.#isClosed) this.#again(due, 'it could not be stored');
         },
       });
     };
@@ -162,24 +155,22 @@ export class TlsReporter {
 
   #again(due: Due, why: string): void {
     due.tries++;
+    if (due.tries >= TRIES_MAX) return this.#failed(due, why);
     due.notBeforeMs = this.#ports.clock.nowMs() + AGAIN_MS;
-    if (due.tries < TRIES_MAX) {
-      this.#due.push(due);
-      return;
-    }
-    this.#asked(due);
-    this.#failed(due.day.counts.domain, why);
+    this.#underWay.delete(due);
+    this.#due.push(due);
   }
 
-  #post(day: ReportedDay, uri: string): void {
+  #post(due: Due): void {
     const { lookup, https, reception } = this.#ports;
-    if (!URL.canParse(uri)) return this.#failed(day.counts.domain, `'${uri}' is no address`);
+    const uri = due.to;
+    if (!URL.canParse(uri)) return this.#failed(due, `'${uri}' is no address`);
     const { hostname: host, port, pathname, search, username } = new URL(uri);
-    const isOdd = port !== '' || username !== '';
-    if (isOdd) return this.#failed(day.counts.domain, `'${uri}' has a port or a user`);
+    if (port !== '' || username !== '') return this.#failed(due, `'${uri}' has a port or a user`);
     const id = formatMessageId(reception.nextMessageId());
-    const bytes = gzipSync(reportJson(day, this.#reporter, id));
+    const bytes = gzipSync(reportJson(reported(due), this.#reporter, id));
     lookup.addresses(host, (answers) => {
+      if (this.#isClosed) return;
       const all = inTurns(answers.map((answer) => (answer.kind === 'found' ? answer.records : [])));
       const addresses = lookup.allowsPrivate ? all : all.filter((address) => whyNotPublic(address) === '');
       const question = {
@@ -187,16 +178,27 @@ export class TlsReporter {
         answerBytesMax: POST_ANSWER_BYTES_MAX, withinMs: POST_MS,
       };
       https.ask(question, (answer) => {
-        if (answer.kind === 'failed') return this.#failed(day.counts.domain, answer.why);
-        const isTaken = answer.status >= 200 && answer.status < 300;
-        if (!isTaken) return this.#failed(day.counts.domain, `${host} answers ${String(answer.status)}`);
-        this.#ports.onSent('https');
+        if (answer.kind !== 'failed' && answer.status >= 200 && answer.status < 300) this.#sent(due, 'https');
+        else if (this.#isClosed) return;
+        else if (answer.kind === 'failed') this.#failed(due, answer.why);
+        else this.#failed(due, `${host} answers ${String(answer.status)}`);
       });
     });
   }
 
-  #failed(domain: string, why: string): void {
+  #sent(due: Due, how: 'mail' | 'https'): void {
+    this.#underWay.delete(due);
+    this.#ports.onSent(how);
+  }
+
+  #failed(due: Due, why: string): void {
+    this.#underWay.delete(due);
     this.#ports.onSent('failed');
+    const { domain } = due.counts;
     this.#ports.log.debug('tlsrpt', 'a report on TLS can not be sent', { domain, why });
   }
+}
+
+function reported({ day, counts }: UntoldCounts): ReportedDay {
+  return { counts, fromWallMs: day * DAY_MS, untilWallMs: (day + 1) * DAY_MS };
 }

@@ -8,12 +8,13 @@
 import type { Clock } from '../../../platform/ports.js';
 import type { TlsaData } from '../../../platform/resolver.js';
 import type { DaneTerms, SecuredFacts } from '../../../platform/transport.js';
+import { whyNotPublic } from '../pure/public-address.js';
 import { isNamedBy } from '../pure/sts-policy.js';
 import type { StsPolicy } from '../pure/sts-policy.js';
 import { tlsResultType } from '../pure/tls-results.js';
 import type { TlsResultType } from '../pure/tls-results.js';
 import type { StsFetchResult } from '../sts/sts-policies.js';
-import { DAY_MS, NO_TEXT } from './tls-counts.js';
+import { DAY_MS, DETAIL_CHARACTERS_MAX, NO_TEXT, STRING_WEIGHT } from './tls-counts.js';
 import type { PolicyText, PolicyType, TlsCounts, TlsFailure } from './tls-counts.js';
 
 /** A session, as whoever opened it knows it. */
@@ -48,8 +49,8 @@ interface Applied {
 }
 
 const REASON_CHARACTERS_MAX = 200;
-/** Of TLSA records: some fifty with a digest, or two with a whole certificate; what is beyond is left out. */
-const RECORDS_CHARACTERS_MAX = 8192;
+/** Of TLSA records: some twenty with a digest; what is beyond is left out. Half of what a domain has. */
+const RECORDS_CHARACTERS_MAX = DETAIL_CHARACTERS_MAX / 2;
 const NO_SESSION: WatchedSession = { mxHost: '', address: '', source: '', dane: undefined };
 
 const FETCH_TYPES: Readonly<Record<Exclude<StsFetchResult, 'fetched'>, TlsResultType>> = {
@@ -118,7 +119,9 @@ export class TlsTally implements TlsWatch {
     applied: Applied, domain: string, { mxHost, address, source }: WatchedSession, failed: Failed | undefined,
   ): void {
     const details: TlsFailure[] = failed === undefined ? [] : [{
-      type: failed.type, mxHost, address, source,
+      type: failed.type, mxHost, address,
+      // Strangers have no business with addresses of our own network.
+      source: whyNotPublic(source) === '' ? source : '',
       reason: printable(failed.why.slice(0, REASON_CHARACTERS_MAX)), count: 1,
     }];
     const failures = details.length;
@@ -155,7 +158,8 @@ function tlsaText(records: readonly TlsaData[]): PolicyText {
     if (2 * association.length > left) continue;
     const hex = Buffer.from(association).toString('hex').toUpperCase();
     const text = [usage, selector, matching, hex].join(' ');
-    left -= text.length;
+    if (text.length + STRING_WEIGHT > left) continue;
+    left -= text.length + STRING_WEIGHT;
     strings.push(text);
   }
   return { strings, mxHosts: [] };
