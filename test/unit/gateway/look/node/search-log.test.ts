@@ -271,6 +271,12 @@ describe('a search in its thread', () => {
     while (search.isFull) await sleep(5);
   });
 
+  test('that has no thread takes no place, and says why', async () => {
+    const search = new LogSearch(() => ({ file: log, mail: true }), new URL('http://a.example/'));
+    for (let n = 0; n < 3; n++) assert.match((await search.search(question, stays)).why, /URL/);
+    assert.equal(search.isFull, false);
+  });
+
   test('says which lines the log should have of that time, and has not', async () => {
     writeFileSync(log, received(1, 0));
     const lacksOf = async (place: Partial<LogPlace>, asked: Partial<LoggedQuestion> = {}): Promise<readonly string[]> => {
