@@ -152,7 +152,7 @@ class FindRun {
     const { question, queued } = this.#asked;
     const { limit } = question;
     const [logs] = await Promise.all([this.#askLogs(question), this.#askQueues(queued, false)]);
-    for (const { id, answer } of logs) this.#judge(id, answer);
+    for (const { id, answer } of logs) this.#judge(id, answer, question);
     const unsure = this.#bounded(this.#mail.unsureIds(limit));
     if (unsure.length > 0) {
       this.#mail.forgetQueued(unsure);
@@ -160,6 +160,10 @@ class FindRun {
     }
     const left = this.#bounded(this.#mail.openIds(limit));
     if (left.length > 0) await this.#askOnward(left);
+    const unshown = this.#mail.unshownCount(limit);
+    if (unshown > 0) {
+      this.#lacks.add(`of ${counted(unshown, 'message')} nobody tells all recipients: one may be meant`);
+    }
     return this.#show();
   }
 
@@ -194,19 +198,17 @@ class FindRun {
   async #askOnward(ids: readonly string[]): Promise<void> {
     const untilMs = Date.now() + AHEAD_MS;
     const sinceMs = this.#mail.firstMs(ids, this.#asked.question.since_ms);
-    const logs = await this.#askLogs({
+    const question: LoggedQuestion = {
       ids, since_ms: sinceMs, until_ms: untilMs, limit: FOUND_MAX, onward: true,
-    });
+    };
+    const logs = await this.#askLogs(question);
     if (this.#mail.openIds(this.#asked.question.limit).length === 0) return;
-    for (const { id, answer: { why, read_to_ms: toMs } } of logs) {
-      if (why !== '' || toMs >= untilMs) continue;
-      this.#lacks.add(`the log of ${id} was read to ${atText(toMs)} only for what became of mail`);
-    }
+    for (const { id, answer } of logs) this.#judge(id, answer, question);
   }
 
-  #judge(id: string, answer: LoggedAnswer): void {
-    const { question: { since_ms: sinceMs, limit } } = this.#asked;
-    const { why, more, read_from_ms: fromMs, begins_ms: beginsMs, unread_files: unread } = answer;
+  #judge(id: string, answer: LoggedAnswer, question: LoggedQuestion): void {
+    const { since_ms: sinceMs, until_ms: untilMs, limit } = question;
+    const { why, more, read_from_ms: fromMs, read_to_ms: toMs } = answer;
     const log = `the log of ${id}`;
     for (const lack of answer.lacks) this.#lacks.add(`${log} lacks lines: ${lack}`);
     if (why !== '') {
@@ -215,13 +217,23 @@ class FindRun {
       this.#more.add(`${log} has more than ${counted(limit, 'such message')}`);
     } else {
       if (fromMs > sinceMs) this.#lacks.add(`${log} was read back to ${atText(fromMs)} only`);
-      if (unread > 0) {
-        this.#lacks.add(`${id} has ${counted(unread, 'rotated log')} of that time that it does not read`);
-      } else if (beginsMs === null) {
-        this.#lacks.add(`${log} has no lines`);
-      } else if (beginsMs > sinceMs) {
-        this.#lacks.add(`${log} begins at ${atText(beginsMs)}`);
+      if (toMs < untilMs) {
+        this.#lacks.add(`${log} was read to ${atText(toMs)} only for what became of mail`);
       }
+      this.#judgeFiles(id, answer, sinceMs);
+    }
+  }
+
+  #judgeFiles(
+    id: string, { begins_ms: beginsMs, unread_files: unread }: LoggedAnswer, sinceMs: number,
+  ): void {
+    const log = `the log of ${id}`;
+    if (unread > 0) {
+      this.#lacks.add(`${id} has ${counted(unread, 'rotated log')} of that time that it does not read`);
+    } else if (beginsMs === null) {
+      this.#lacks.add(`${log} has no lines`);
+    } else if (beginsMs > sinceMs) {
+      this.#lacks.add(`${log} begins at ${atText(beginsMs)}`);
     }
   }
 
