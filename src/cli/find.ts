@@ -1,9 +1,9 @@
 /**
  * `twinpost find`: messages by sender, recipient, Message-ID, queue id or time, at all gateways, whether they
  * wait or have left: queues tell of those that wait, the log of each gateway of what became of the others.
- * Both are asked at once; then the queues about those that the logs leave open, or end while a queue has
- * them; then, from when those came on that are open, the logs of all: a message may have come to its end at
- * another gateway.
+ * Queues are asked first: what ends meanwhile the logs tell; then the queues about those that the logs leave
+ * open, or end while a queue has them; then, from when those came on that are open, the logs of all: a
+ * message may have come to its end at another gateway.
  *
  * Who reads "no messages" and exit code 1 is to believe it: whatever was not looked at makes it 3.
  */
@@ -31,6 +31,8 @@ import { counted, printable, timeText } from './tables.js';
 
 const LIMIT_DEFAULT = 100;
 const DAY_MS = 86_400_000;
+/** So long routes let mail wait, where they do not say otherwise (`lifetime`). */
+const LIFETIME_MS = 5 * DAY_MS;
 /** Clocks of gateways may be ahead of ours: what is not bounded ends later. */
 const AHEAD_MS = 3_600_000;
 const EXIT_CODES = 'exit code: 0 when there are some, 1 when there are none, 3 when somebody could not look, '
@@ -151,8 +153,15 @@ class FindRun {
   async run(): Promise<number> {
     const { question, queued } = this.#asked;
     const { limit } = question;
-    const [logs] = await Promise.all([this.#askLogs(question), this.#askQueues(queued, false)]);
-    for (const { id, answer } of logs) this.#judge(id, answer, question);
+    await this.#askQueues(queued, false);
+    await this.#askAndJudge(question);
+    const { message_id: messageId, since_ms: sinceMs } = question;
+    if (messageId !== undefined && this.#mail.isEmpty) {
+      // Its end may be of that time, and has no Message-ID.
+      await this.#askAndJudge({
+        ...question, since_ms: Math.max(0, sinceMs - LIFETIME_MS), until_ms: sinceMs,
+      });
+    }
     const unsure = this.#bounded(this.#mail.unsureIds(limit));
     if (unsure.length > 0) {
       this.#mail.forgetQueued(unsure);
@@ -172,6 +181,10 @@ class FindRun {
     const more = ids.length - FOUND_MAX;
     if (more > 0) this.#lacks.add(`nobody was asked what became of ${counted(more, 'older message')}`);
     return ids.slice(0, FOUND_MAX);
+  }
+
+  async #askAndJudge(question: LoggedQuestion): Promise<void> {
+    for (const { id, answer } of await this.#askLogs(question)) this.#judge(id, answer, question);
   }
 
   async #askLogs(question: LoggedQuestion): Promise<readonly Answered<LoggedAnswer>[]> {

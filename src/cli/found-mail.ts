@@ -84,6 +84,10 @@ export class FoundMail {
     this.#messageId = messageId;
   }
 
+  get isEmpty(): boolean {
+    return this.#queued.size === 0 && this.#logged.all().length === 0;
+  }
+
   addLogged(messages: readonly LoggedMessage[]): void {
     for (const message of messages) this.#logged.add(message);
   }

@@ -252,6 +252,34 @@ describe('find', () => {
     assert.deepEqual(await told({ begins_ms: AT + 1000 }), [3, ['! twinpost: the log of gw-1 begins at 2026-01-31T10:00:01Z']]);
   });
 
+  test('reads logs further back for a Message-ID, which the acceptance alone has', async () => {
+    const [came, span] = [Date.parse('2026-01-28T10:00Z'), ['--message-id', 'm@a.example', '--since', '2026-01-31T09:00Z', '--until', '2026-01-31T11:00Z']];
+    const spans: number[] = [];
+    const received = message([{ state: 'received' }], { arrival_ms: came });
+    played[0] = {
+      logged: ({ since_ms: sinceMs, until_ms: untilMs, onward }) => {
+        spans.push((untilMs - sinceMs) / 3_600_000);
+        if (onward === true) return { messages: [message([{}], { recipient_count: null })] };
+        return { messages: sinceMs <= came && came <= untilMs ? [received] : [] };
+      },
+      find: nothing,
+    };
+    const { code, out } = await run(...span);
+    assert.deepEqual([code, spans.slice(0, 2)], [0, [2, 120]]);
+    assert.match(out[1] ?? '', / 2026-01-28T10:00:00Z .* delivered /);
+    played[0] = { logged: () => ({ begins_ms: came }), find: nothing };
+    assert.deepEqual((await run(...span)).errors, ['! twinpost: the log of gw-1 begins at 2026-01-28T10:00:00Z']);
+  });
+
+  test('asks queues before logs, so that what ends between is told by one of them', async () => {
+    let [isLogAsked, isQueueAsked] = [false, false];
+    played[0] = {
+      logged: () => { isLogAsked = true; return isQueueAsked ? { messages: [message([{}])] } : {}; },
+      find: () => { isQueueAsked = true; return isLogAsked ? {} : { messages: [{ ...MESSAGE, queue_id: ID, recipients: [{ address: 'b@b.example' }] }] }; },
+    };
+    assert.equal((await run('--sender', 'a@*')).code, 0);
+  });
+
   test('takes times as they are said, and refuses what it can not ask', async () => {
     const questions: LoggedQuestion[] = [];
     const selectors: string[] = [];
