@@ -8,7 +8,7 @@ import type { FindAnswer, FindQuestion } from '../../admin-api/look.js';
 import { latin1Text } from '../../base/utf8.js';
 import { Wildcards } from '../../base/wildcards.js';
 import { bareMessageId } from '../../observability/log-filter.js';
-import { messageIdWithin } from '../inbound/content/message-id-field.js';
+import { SEARCHED_BYTES_MAX, messageIdWithin } from '../inbound/content/message-id-field.js';
 import type { Envelope } from '../mail-types.js';
 import { givenAddress } from '../queue/given-address.js';
 import type { MailQueue } from '../queue/mail-queue.js';
@@ -17,8 +17,6 @@ import type { Visitor, WalkPorts } from './selected-walk.js';
 
 /** In one answer: some 2 MB. */
 const RECIPIENTS_MAX = 20_000;
-/** Of a header: our own fields, and what the mail log searches of a client's. */
-const HEADER_BYTES_MAX = 16 * 1024;
 /** To look into one, measured against an entry of a walk: some microseconds. */
 const HEADER_WORK = 5;
 
@@ -31,7 +29,7 @@ export class QueueFind implements Visitor {
   readonly #limit: number;
   readonly #recipient: Wildcards | undefined;
   readonly #messageId: string | undefined;
-  readonly #header = new Uint8Array(HEADER_BYTES_MAX);
+  readonly #header = new Uint8Array(SEARCHED_BYTES_MAX);
   readonly #ports: FindPorts;
   readonly #walk: SelectedWalk;
   readonly #messages: MessageAnswer[] = [];
@@ -82,7 +80,7 @@ export class QueueFind implements Visitor {
   #isOfMessageId(row: number): boolean {
     const { entries } = this.#ports;
     const bytes = entries.table.bodyBytes.get(row);
-    const header = this.#header.subarray(0, Math.min(bytes, HEADER_BYTES_MAX));
+    const header = this.#header.subarray(0, Math.min(bytes, SEARCHED_BYTES_MAX));
     if (!entries.isAbsent(row)) entries.copyBody(row, header, 0, header.length);
     const found = entries.isAbsent(row) ? undefined : messageIdWithin(header, latin1Text);
     // It goes on beyond what is looked into.
