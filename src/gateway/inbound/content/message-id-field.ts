@@ -48,10 +48,16 @@ function startOf(pieces: readonly Uint8Array[]): Uint8Array {
   return start.subarray(0, length);
 }
 
-/** The same of all of the piece; undefined: it has neither all of the field nor the end of the header. */
-export function messageIdWithin(piece: Uint8Array, latin1Text: Latin1Text): string | undefined {
+/**
+ * The same of all of the piece; undefined: it has neither all of the field nor the end of the header.
+ * `looked`: counts lines, each of which takes some 0.3 µs.
+ */
+export function messageIdWithin(
+  piece: Uint8Array, latin1Text: Latin1Text, looked?: { lines: number },
+): string | undefined {
   const end = piece.length;
   for (let line = 0; line < end; ) {
+    if (looked !== undefined) looked.lines += 1;
     const first = piece[line];
     if (first === CR || first === LF) return '';
     if ((first === 0x4d || first === 0x6d) && startsWithName(piece, line)) {
