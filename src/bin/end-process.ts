@@ -2,11 +2,27 @@
  * The end of a process that has served. process.exit() waits for each lookup of a name that the system has
  * under way: libuv joins its threads, and silent resolvers keep them for half a minute and more
  * (resolv.conf(5)). Nothing runs meanwhile, and a port that is open stays so: clients connect and hear
- * nothing. So a process that looks up a name ends by a signal, which waits for nobody.
+ * nothing. So a process that looks up a name ends by a signal, which waits for nobody; and so does one of
+ * which a thread hangs in a disk (gateway/look/node/log-search.ts).
  */
+import { setTimeout as sleep } from 'node:timers/promises';
 
 /** In getaddrinfo: lookups of next hops, of stores, of the register's endpoints. */
 const LOOKUP = 'GetAddrInfoReqWrap';
+
+/** Of a thread that has not ended (Worker). */
+const THREAD = 'MessagePort';
+/** All of them have been told to end, which takes milliseconds. */
+const THREADS_MS = 1_000;
+const LOOK_MS = 10;
+
+/** As endProcess(), when its threads have ended, or do not. */
+export async function endWithThreads(code: number): Promise<never> {
+  const untilMs = performance.now() + THREADS_MS;
+  while (isUnderWay(THREAD) && performance.now() < untilMs) await sleep(LOOK_MS);
+  if (isUnderWay(THREAD)) endBySignal(code);
+  endProcess(code);
+}
 
 /**
  * All that is to be kept is written by now. In place of exit code 0: SIGTERM, which supervisors take for an
@@ -14,9 +30,15 @@ const LOOKUP = 'GetAddrInfoReqWrap';
  * somebody goes by, as that of a fenced process.
  */
 export function endProcess(code: number): never {
-  if (process.getActiveResourcesInfo().includes(LOOKUP)) {
-    process.removeAllListeners('SIGTERM');
-    process.kill(process.pid, code === 0 ? 'SIGTERM' : 'SIGKILL');
-  }
+  if (isUnderWay(LOOKUP)) endBySignal(code);
   process.exit(code);
+}
+
+function isUnderWay(what: string): boolean {
+  return process.getActiveResourcesInfo().includes(what);
+}
+
+function endBySignal(code: number): void {
+  process.removeAllListeners('SIGTERM');
+  process.kill(process.pid, code === 0 ? 'SIGTERM' : 'SIGKILL');
 }

@@ -12,7 +12,7 @@ import { runCli } from '../cli/main.js';
 import { lookUpHost } from '../platform/node/host-lookup.js';
 import { HttpsClient } from '../platform/node/https-client.js';
 import { ask } from './ask.js';
-import { endProcess } from './end-process.js';
+import { endProcess, endWithThreads } from './end-process.js';
 import { packageVersion } from './package-version.js';
 import { HangUps, Signals } from './signals.js';
 
@@ -82,5 +82,5 @@ const code = await runCli(process.argv.slice(2), context);
 // Output to a pipe may still be on its way; exit() would cut it off.
 process.stdout.write('', () => {
   if (hangUps === undefined || code !== 0) process.exit(code);
-  endProcess(code);
+  void endWithThreads(code);
 });

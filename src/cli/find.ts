@@ -1,9 +1,9 @@
 /**
  * `twinpost find`: messages by sender, recipient, Message-ID, queue id or time, at all gateways, whether they
  * wait or have left: queues tell of those that wait, the log of each gateway of what became of the others.
- * Both are asked at once; then the queues about those that the logs leave open, or end while a queue has
- * them; then, from when those came on that are open, the logs of all: a message may have come to its end at
- * another gateway.
+ * Queues are asked first: what ends meanwhile the logs tell; then the queues about those that the logs leave
+ * open, or end while a queue has them; then, from when those came on that are open, the logs of all: a
+ * message may have come to its end at another gateway.
  *
  * Who reads "no messages" and exit code 1 is to believe it: whatever was not looked at makes it 3.
  */
@@ -31,6 +31,8 @@ import { counted, printable, timeText } from './tables.js';
 
 const LIMIT_DEFAULT = 100;
 const DAY_MS = 86_400_000;
+/** So long routes let mail wait, where they do not say otherwise (`lifetime`). */
+const LIFETIME_MS = 5 * DAY_MS;
 /** Clocks of gateways may be ahead of ours: what is not bounded ends later. */
 const AHEAD_MS = 3_600_000;
 const EXIT_CODES = 'exit code: 0 when there are some, 1 when there are none, 3 when somebody could not look, '
@@ -151,8 +153,15 @@ class FindRun {
   async run(): Promise<number> {
     const { question, queued } = this.#asked;
     const { limit } = question;
-    const [logs] = await Promise.all([this.#askLogs(question), this.#askQueues(queued, false)]);
-    for (const { id, answer } of logs) this.#judge(id, answer);
+    await this.#askQueues(queued, false);
+    await this.#askAndJudge(question);
+    const { message_id: messageId, since_ms: sinceMs } = question;
+    if (messageId !== undefined && this.#mail.isEmpty) {
+      // Its end may be of that time, and has no Message-ID.
+      await this.#askAndJudge({
+        ...question, since_ms: Math.max(0, sinceMs - LIFETIME_MS), until_ms: sinceMs,
+      });
+    }
     const unsure = this.#bounded(this.#mail.unsureIds(limit));
     if (unsure.length > 0) {
       this.#mail.forgetQueued(unsure);
@@ -160,6 +169,10 @@ class FindRun {
     }
     const left = this.#bounded(this.#mail.openIds(limit));
     if (left.length > 0) await this.#askOnward(left);
+    const unshown = this.#mail.unshownCount(limit);
+    if (unshown > 0) {
+      this.#lacks.add(`of ${counted(unshown, 'message')} nobody tells all recipients: one may be meant`);
+    }
     return this.#show();
   }
 
@@ -168,6 +181,10 @@ class FindRun {
     const more = ids.length - FOUND_MAX;
     if (more > 0) this.#lacks.add(`nobody was asked what became of ${counted(more, 'older message')}`);
     return ids.slice(0, FOUND_MAX);
+  }
+
+  async #askAndJudge(question: LoggedQuestion): Promise<void> {
+    for (const { id, answer } of await this.#askLogs(question)) this.#judge(id, answer, question);
   }
 
   async #askLogs(question: LoggedQuestion): Promise<readonly Answered<LoggedAnswer>[]> {
@@ -194,19 +211,17 @@ class FindRun {
   async #askOnward(ids: readonly string[]): Promise<void> {
     const untilMs = Date.now() + AHEAD_MS;
     const sinceMs = this.#mail.firstMs(ids, this.#asked.question.since_ms);
-    const logs = await this.#askLogs({
+    const question: LoggedQuestion = {
       ids, since_ms: sinceMs, until_ms: untilMs, limit: FOUND_MAX, onward: true,
-    });
+    };
+    const logs = await this.#askLogs(question);
     if (this.#mail.openIds(this.#asked.question.limit).length === 0) return;
-    for (const { id, answer: { why, read_to_ms: toMs } } of logs) {
-      if (why !== '' || toMs >= untilMs) continue;
-      this.#lacks.add(`the log of ${id} was read to ${atText(toMs)} only for what became of mail`);
-    }
+    for (const { id, answer } of logs) this.#judge(id, answer, question);
   }
 
-  #judge(id: string, answer: LoggedAnswer): void {
-    const { question: { since_ms: sinceMs, limit } } = this.#asked;
-    const { why, more, read_from_ms: fromMs, begins_ms: beginsMs, unread_files: unread } = answer;
+  #judge(id: string, answer: LoggedAnswer, question: LoggedQuestion): void {
+    const { since_ms: sinceMs, until_ms: untilMs, limit } = question;
+    const { why, more, read_from_ms: fromMs, read_to_ms: toMs } = answer;
     const log = `the log of ${id}`;
     for (const lack of answer.lacks) this.#lacks.add(`${log} lacks lines: ${lack}`);
     if (why !== '') {
@@ -215,13 +230,23 @@ class FindRun {
       this.#more.add(`${log} has more than ${counted(limit, 'such message')}`);
     } else {
       if (fromMs > sinceMs) this.#lacks.add(`${log} was read back to ${atText(fromMs)} only`);
-      if (unread > 0) {
-        this.#lacks.add(`${id} has ${counted(unread, 'rotated log')} of that time that it does not read`);
-      } else if (beginsMs === null) {
-        this.#lacks.add(`${log} has no lines`);
-      } else if (beginsMs > sinceMs) {
-        this.#lacks.add(`${log} begins at ${atText(beginsMs)}`);
+      if (toMs < untilMs) {
+        this.#lacks.add(`${log} was read to ${atText(toMs)} only for what became of mail`);
       }
+      this.#judgeFiles(id, answer, sinceMs);
+    }
+  }
+
+  #judgeFiles(
+    id: string, { begins_ms: beginsMs, unread_files: unread }: LoggedAnswer, sinceMs: number,
+  ): void {
+    const log = `the log of ${id}`;
+    if (unread > 0) {
+      this.#lacks.add(`${id} has ${counted(unread, 'rotated log')} of that time that it does not read`);
+    } else if (beginsMs === null) {
+      this.#lacks.add(`${log} has no lines`);
+    } else if (beginsMs > sinceMs) {
+      this.#lacks.add(`${log} begins at ${atText(beginsMs)}`);
     }
   }
 

@@ -54,9 +54,11 @@ interface JudgedRecipient extends FoundRecipient {
 /** `state`: of the message in a queue; '' none has it. */
 interface Judged extends Omit<FoundMessage, 'recipients'> {
   readonly recipients: readonly JudgedRecipient[];
+  /** Nobody tells of some recipient, whether he is meant or not. */
+  readonly isUntold: boolean;
 }
 
-type Named = Omit<Judged, 'recipients'> & {
+type Named = Omit<Judged, 'recipients' | 'isUntold'> & {
   /** All names by which each may be asked for. */
   readonly recipients: readonly (JudgedRecipient & { readonly names: readonly string[] })[];
 };
@@ -80,6 +82,10 @@ export class FoundMail {
     this.#sender = sender === undefined ? undefined : new Wildcards([sender === '<>' ? '' : sender]);
     this.#recipient = recipient === undefined ? undefined : new Wildcards([recipient]);
     this.#messageId = messageId;
+  }
+
+  get isEmpty(): boolean {
+    return this.#queued.size === 0 && this.#logged.all().length === 0;
   }
 
   addLogged(messages: readonly LoggedMessage[]): void {
@@ -120,7 +126,7 @@ export class FoundMail {
 
   /** The newest ones, by when they came; the last is the newest. */
   newest(most: number): readonly FoundMessage[] {
-    return this.#newest(most).filter(isShown).map(({ recipients, state, ...facts }) => {
+    return this.#newest(most).filter(isShown).map(({ recipients, state, isUntold: _isUntold, ...facts }) => {
       const shown = recipients.map(({ isOpen: _isOpen, isDisputed: _isDisputed, ...one }) => one);
       return { ...facts, state: stateOf(shown) || state, recipients: shown };
     });
@@ -137,9 +143,14 @@ export class FoundMail {
     return all.slice(Math.max(0, from));
   }
 
-  #isOpen({ recipient_count: count, recipients }: Judged): boolean {
-    return (this.#recipient === undefined && recipients.length < (count ?? 1))
-      || recipients.length === 0 || recipients.some(({ isOpen }) => isOpen);
+  /** How many are not shown, and one who is meant may be among those of whom nobody tells. */
+  unshownCount(most: number): number {
+    return this.#newest(most).filter((one) => !isShown(one) && this.#isOpen(one)).length;
+  }
+
+  #isOpen({ recipients, isUntold }: Judged): boolean {
+    const mayBeAnybody = this.#recipient === undefined || recipients.length === 0;
+    return mayBeAnybody ? isUntold : recipients.some(({ isOpen }) => isOpen);
   }
 
   #found(): readonly Judged[] {
@@ -151,8 +162,10 @@ export class FoundMail {
         const meant = recipients.filter(({ names }) =>
           names.some((one) => this.#recipient?.matches(one) ?? true));
         const isAnyMeant = this.#recipient === undefined || meant.length > 0;
+        const isUntold = recipients.length < (facts.recipient_count ?? 1)
+          || recipients.some(({ isOpen }) => isOpen);
         return {
-          ...facts, state: isAnyMeant ? state : '',
+          ...facts, isUntold, state: isAnyMeant ? state : '',
           recipients: meant.map(({ names: _names, ...one }) => one),
         };
       });

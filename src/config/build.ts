@@ -199,7 +199,7 @@ function contentText(name: string, { what, isAscii }: Content, at: Path, problem
     if (!isAscii || /^[ -~]*$/.test(text)) return text;
     problems.add(at, `expected ${what}, one line of printable ASCII, found something else in '${name}'`);
   } catch (error) {
-    problems.add(at, `expected ${what}, found: ${errorText(error)}`);
+    problems.add(at, `expected ${what}, found: ${readErrorText(error, name)}`);
   }
   return '';
 }
@@ -382,9 +382,15 @@ function linkSecrets(
     if (text !== '') return secretsOf(text, [...at, 'secret_file'], problems).map(utf8Bytes);
     problems.add([...at, 'secret_file'], `expected a file with a secret, found nothing in '${secretFile}'`);
   } catch (error) {
-    problems.add([...at, 'secret_file'], `expected a file with a secret, found: ${errorText(error)}`);
+    const why = readErrorText(error, secretFile);
+    problems.add([...at, 'secret_file'], `expected a file with a secret, found: ${why}`);
   }
   return [];
+}
+
+/** Where there is no such file, its name may be the secret itself. */
+function readErrorText(error: unknown, name: string): string {
+  return errorText(error).replace(`'${name}' can't be read`, () => "one that can't be read");
 }
 
 /** Deep, but for byte arrays, which JavaScript can't freeze. */

@@ -13,7 +13,7 @@ import type { KeysInFile } from './changes.js';
 import { checkFile } from './checks.js';
 import type { Path } from './keys/key.js';
 import { fileSchema } from './keys/schema.js';
-import { Problems, describe, lineOf, pathText, problemsOfIssues } from './problems.js';
+import { Problems, describe, lineOf, mayHaveSecret, pathText, problemsOfIssues } from './problems.js';
 import type { Problem } from './problems.js';
 import type { Config } from './types.js';
 
@@ -69,8 +69,9 @@ export function parseConfig(text: string, file: string, options: LoadOptions): L
   const [error] = document.errors;
   if (error !== undefined) {
     // The others follow from it: of one tab there are ten.
-    const line = String(lines.linePos(error.pos[0]).line);
-    return refused([`${file}:${line}: file: expected YAML, found: ${firstLine(error.message)}`]);
+    const { line } = lines.linePos(error.pos[0]);
+    const why = mayHaveSecret(text.split('\n'), line) ? codeWords(error.code) : firstLine(error.message);
+    return refused([`${file}:${String(line)}: file: expected YAML, found: ${why}`]);
   }
   const value = plainValue(document);
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
@@ -79,7 +80,7 @@ export function parseConfig(text: string, file: string, options: LoadOptions): L
   }
   const parsed = fileSchema.safeParse(value);
   if (!parsed.success) {
-    return refused(report(file, document, lines, problemsOfIssues(parsed.error, fileSchema, value)));
+    return refused(report(file, text, document, lines, problemsOfIssues(parsed.error, fileSchema, value)));
   }
   const up = options.role === 'up' || (options.role === 'check' && parsed.data.stores !== undefined);
   const secretFromEnvironment = options.secret !== undefined || options.role === 'up'
@@ -88,7 +89,7 @@ export function parseConfig(text: string, file: string, options: LoadOptions): L
     up, secretFromEnvironment, stateDir: options.stateDir,
     isRegisterServed: options.registerDir !== undefined,
   });
-  if (problems.length > 0) return refused(report(file, document, lines, problems));
+  if (problems.length > 0) return refused(report(file, text, document, lines, problems));
   const late = new Problems();
   const contents = new Map<string, string>();
   const place = (at: Path): string =>
@@ -98,7 +99,7 @@ export function parseConfig(text: string, file: string, options: LoadOptions): L
     stateDir: options.stateDir, registerDir: options.registerDir, contents, place,
   };
   const config = buildConfig(parsed.data, context, late);
-  if (late.all.length > 0) return refused(report(file, document, lines, late.all));
+  if (late.all.length > 0) return refused(report(file, text, document, lines, late.all));
   return { ok: true, config, value: parsed.data, contents, place };
 }
 
@@ -112,12 +113,15 @@ function plainValue(document: Document): unknown {
 }
 
 function report(
-  file: string, document: Document, lines: LineCounter, problems: readonly Problem[],
+  file: string, fileText: string, document: Document, lines: LineCounter, problems: readonly Problem[],
 ): string[] {
+  const fileLines = fileText.split('\n');
   return problems
     .map((problem) => {
-      const { path: at, shownPath = at, text } = problem;
-      return { line: lineOf(document, lines, problem), text: `${pathText(shownPath)}: ${text}` };
+      const { path: at, text, bare } = problem;
+      const line = lineOf(document, lines, problem);
+      const told = bare !== undefined && mayHaveSecret(fileLines, line) ? bare : { shownPath: at, text };
+      return { line, text: `${pathText(told.shownPath)}: ${told.text}` };
     })
     .sort((a, b) => a.line - b.line)
     .map(({ line, text }) => `${file}:${String(line)}: ${text}`);
@@ -125,6 +129,11 @@ function report(
 
 function refused(errors: readonly string[]): LoadResult {
   return { ok: false, errors };
+}
+
+/** "block scalar header": what YAML itself says quotes the line. */
+function codeWords(code: string): string {
+  return `${code.toLowerCase().replaceAll('_', ' ')} (the line may have a secret, and is not shown)`;
 }
 
 function firstLine(text: string): string {

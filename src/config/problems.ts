@@ -13,11 +13,16 @@ import type { Path } from './keys/key.js';
 /** One finding, before it has a line. */
 export interface Problem {
   readonly path: Path;
-  /** What is told of the path, where not all of it is for everybody's eyes. */
-  readonly shownPath?: Path;
   readonly text: string;
+  /** The same without anything that stands in the file, where `text` quotes what nobody has understood. */
+  readonly bare?: Bare;
   /** Point at the key itself (unknown keys), not at its value. */
   readonly atKey?: boolean;
+}
+
+interface Bare {
+  readonly shownPath: Path;
+  readonly text: string;
 }
 
 /** What is wrong with a file, as it is found. */
@@ -32,10 +37,11 @@ export class Problems {
 const FOUND_CHARACTERS_MAX = 60;
 /** No address takes them, but people write them; a refusal is no reason to print a password. */
 const USER_AND_PASSWORD = /\/\/.*@/s;
-/** A key of a secret without the blank behind it: YAML takes it and its value for one text. */
-const SECRET_IN_TEXT = /(secret\w*\s*[:=]).*/is;
-/** No key of ours has it: what begins there was meant for a value. */
-const BEHIND_KEY = /[^\w.*-].*/s;
+/** Stands in each key that has a secret, or names a file with one. */
+const SECRET_WORD = /secret|passw|token/i;
+/** YAML takes a key of a secret and its value for one text where the blank between them is missing. */
+const SECRET_IN_TEXT = new RegExp(`((?:${SECRET_WORD.source})\\w*\\s*[:=]?).*`, 'is');
+const HIDDEN = '(hidden)';
 
 export function problemsOfIssues(error: z.ZodError, schema: z.ZodType, value: unknown): Problem[] {
   return problemsAt([], error.issues, schema, value);
@@ -47,30 +53,35 @@ function problemsAt(
   const problems: Problem[] = [];
   for (const issue of issues) {
     const path = [...above, ...issue.path.map((part) => (typeof part === 'symbol' ? String(part) : part))];
-    const found = describeAt(foundAt(value, path), path, schema);
+    const at = foundAt(value, path);
+    const found = describeAt(at, path, schema);
+    const add = (expected: string): void => {
+      const bare = { shownPath: path, text: `expected ${expected}, found ${bareWord(at)}` };
+      problems.push({ path, text: `expected ${expected}, found ${found}`, bare });
+    };
     switch (issue.code) {
       case 'unrecognized_keys':
         for (const key of issue.keys) problems.push(unknownKey(schema, path, key));
         break;
       case 'invalid_type':
-        problems.push({ path, text: `expected ${typeWord(issue.expected)}, found ${found}` });
+        add(typeWord(issue.expected));
         break;
       case 'too_small':
-        problems.push({ path, text: `expected at least ${String(issue.minimum)} of them, found ${found}` });
+        add(`at least ${String(issue.minimum)} of them`);
         break;
       case 'too_big':
-        problems.push({ path, text: `expected at most ${String(issue.maximum)} of them, found ${found}` });
+        add(`at most ${String(issue.maximum)} of them`);
         break;
       case 'invalid_union': {
         // A mapping was meant for the choice that is one: what is wrong within it says more.
         const within =
           isMapping(valueAt(value, path)) ? issue.errors.find((each) => each.every(isWithin)) : undefined;
-        if (within === undefined) problems.push({ path, text: `expected ${issue.message}, found ${found}` });
+        if (within === undefined) add(issue.message);
         else problems.push(...problemsAt(path, within, schema, value));
         break;
       }
       default:
-        problems.push({ path, text: `expected ${issue.message}, found ${found}` });
+        add(issue.message);
     }
   }
   return problems;
@@ -120,10 +131,26 @@ function foundAt(value: unknown, path: Path): unknown {
 
 /** Also a secret that YAML reads as a number, and a token with a tab in it, stay secret. */
 function describeAt(value: unknown, path: Path, schema: z.ZodType): string {
-  const isPlain = value !== undefined && value !== null && typeof value !== 'object';
   const at = schemaAt(schema, path);
-  return isPlain && at !== undefined && kinds.get(at)?.isSecret === true
-    ? `a ${typeof value} that is not shown` : describe(value);
+  return at !== undefined && kinds.get(at)?.isSecret === true ? bareWord(value) : describe(value);
+}
+
+function bareWord(value: unknown): string {
+  const isPlain = value !== undefined && value !== null && typeof value !== 'object';
+  return isPlain ? `a ${typeof value} that is not shown` : describe(value);
+}
+
+/**
+ * Whether the line may have a secret, or a part of one: the blank behind a key, a quote or a comma may be
+ * missing, and YAML takes the secret for something else. A line without a key goes on with the one above.
+ */
+export function mayHaveSecret(fileLines: readonly string[], line: number): boolean {
+  for (let at = Math.min(line, fileLines.length) - 1; at >= 0; at--) {
+    const text = fileLines[at] ?? '';
+    if (SECRET_WORD.test(text)) return true;
+    if (text.includes(':')) return false;
+  }
+  return false;
 }
 
 export function describe(value: unknown): string {
@@ -132,23 +159,25 @@ export function describe(value: unknown): string {
   if (Array.isArray(value)) return value.length === 0 ? 'an empty list' : `a list of ${String(value.length)}`;
   if (typeof value === 'object') return 'a mapping';
   if (typeof value !== 'string') return String(value as number | boolean);
-  const nameless = value.replace(USER_AND_PASSWORD, '//(hidden)@');
+  const nameless = value.replace(USER_AND_PASSWORD, `//${HIDDEN}@`);
   const open = nameless.includes('://') ? withoutQuery(nameless) : nameless;
-  const plain = open.replace(SECRET_IN_TEXT, '$1(hidden)');
+  const plain = open.replace(SECRET_IN_TEXT, `$1${HIDDEN}`);
   const shown = plain.length > FOUND_CHARACTERS_MAX ? `${plain.slice(0, FOUND_CHARACTERS_MAX)}…` : plain;
   return JSON.stringify(shown);
 }
 
 function unknownKey(schema: z.ZodType, path: Path, key: string): Problem {
   const known = knownKeys(schema, path);
-  const word = key.replace(BEHIND_KEY, '');
-  const shown = word === key ? key : `${word}(hidden)`;
-  const meant = nearest(word, known);
-  const isGlued = known.includes(word) && key.startsWith(`${word}:`);
-  const hint = isGlued ? `a blank is missing behind '${word}:'`
-    : meant === undefined ? `known keys: ${known.join(', ')}` : `did you mean '${meant}'?`;
-  const text = `expected a known key, found '${shown}'; ${hint}`;
-  return { path: [...path, key], shownPath: [...path, shown], text, atKey: true };
+  const glued = known.find((one) => key.startsWith(`${one}:`));
+  const meant = nearest(key, known);
+  const all = `known keys: ${known.join(', ')}`;
+  const sure = glued === undefined ? all : `a blank is missing behind '${glued}:'`;
+  const hint = glued === undefined && meant !== undefined ? `did you mean '${meant}'?` : sure;
+  const expected = 'expected a known key, found';
+  return {
+    path: [...path, key], text: `${expected} '${key}'; ${hint}`, atKey: true,
+    bare: { shownPath: [...path, HIDDEN], text: `${expected} one that is not shown; ${sure}` },
+  };
 }
 
 function typeWord(type: string): string {

@@ -109,7 +109,7 @@ function idIn(line: string, field: string): string {
   return at < 0 ? '' : line.slice(at + field.length, at + field.length + ID_CHARACTERS);
 }
 
-/** Without the brackets that people copy or leave. */
+/** Without the brackets that people copy or leave, and what stands beside them (RFC 5322 3.2.2). */
 export function bareMessageId(messageId: string): string {
-  return messageId.trim().replace(/^<|>$/g, '');
+  return /<([^<>]*)>/.exec(messageId)?.[1] ?? messageId.trim().replace(/^<|>$/g, '');
 }

@@ -314,6 +314,11 @@ describe('messages that are looked for', () => {
     }
     assert.equal(ids(ask({ recipient: 'b@*' })).length, 5);
     assert.deepEqual(ids(ask({ recipient: 'x@*' })), []);
+    for (let n = 0; n < 3; n++) submit(`${'X: y\r\n'.repeat(2_000)}Subject: many lines`);
+    const walk = walks(world).find({ selector: { everything: true }, limit: 10, message_id: 'none@a.example' });
+    let steps = 1;
+    while (!walk.step()) steps += 1;
+    assert.equal(steps, 2, 'a header of many lines is much of what a turn has');
     const { partition, handle } = onlyQueue(world.mirror('q1'));
     for (const id of [long, plain]) core.entries.dropBody(partition, core.entries.table.index.find(parseMessageId(id) ?? 0, handle));
     assert.equal(ask({ message_id: 'x' }).unread, 2, 'content that is at the stores alone');

@@ -113,6 +113,27 @@ describe('partitions that nobody serves any more', () => {
     assert.ok(group.stores.every(({ store }) => others.every((name) => store?.partitions.find(name) === undefined)));
   });
 
+  test('take no new mail: what comes while theirs waits goes to a partition that is configured', () => {
+    const queues = Array.from({ length: 12 }, (_, i) => ({ name: `q${String(i + 1)}` }));
+    const names = queues.map(({ name }) => name);
+    const group = Group.started({ gateways: ['gw-1'], partitions: 16, elsewhere: { 'gw-1b': 'gw-1' }, partitionsOf: { 'gw-1b': 4 }, queues }, ['gw-1']);
+    group.hops.script = () => 'hang';
+    for (let i = 0; i < 5; i++) group.submit('gw-1', names);
+    group.run(200);
+    group.gateway('gw-1').kill();
+    group.gateway('gw-1b').start();
+    const orphans = Array.from({ length: 12 }, (_, i) => partitionName('gw-1', i + 4));
+    const waiting = (): number => group.served('gw-1b', 'gw-1').filter(({ name }) => orphans.includes(name)).reduce((sum, { length }) => sum + length, 0);
+    const all = (): number => group.served('gw-1b', 'gw-1').reduce((sum, { length }) => sum + length, 0);
+    group.until(() => all() === 60 && group.gateway('gw-1b').core?.accepting === true, 'all mail back');
+    group.run(2_000);
+    const before = waiting();
+    assert.ok(before > 0, 'some of it waits there');
+    for (let i = 0; i < 3; i++) group.submit('gw-1b', names);
+    group.run(1_000);
+    assert.deepEqual([waiting(), all()], [before, 96]);
+  });
+
   test('another id: a group takes over what the old one left, though it is in no group, after the grace time', () => {
     const group = left(['gw-1'], 10, {
       gateways: ['gw-1', 'gw-2', 'gw-3'], groupOf: { 'gw-2': ['gw-2', 'gw-3'], 'gw-3': ['gw-2', 'gw-3'] }, orphanGraceMs: 20_000,

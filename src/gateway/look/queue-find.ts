@@ -8,7 +8,7 @@ import type { FindAnswer, FindQuestion } from '../../admin-api/look.js';
 import { latin1Text } from '../../base/utf8.js';
 import { Wildcards } from '../../base/wildcards.js';
 import { bareMessageId } from '../../observability/log-filter.js';
-import { messageIdWithin } from '../inbound/content/message-id-field.js';
+import { SEARCHED_BYTES_MAX, messageIdWithin } from '../inbound/content/message-id-field.js';
 import type { Envelope } from '../mail-types.js';
 import { givenAddress } from '../queue/given-address.js';
 import type { MailQueue } from '../queue/mail-queue.js';
@@ -17,10 +17,9 @@ import type { Visitor, WalkPorts } from './selected-walk.js';
 
 /** In one answer: some 2 MB. */
 const RECIPIENTS_MAX = 20_000;
-/** Of a header: our own fields, and what the mail log searches of a client's. */
-const HEADER_BYTES_MAX = 16 * 1024;
-/** To look into one, measured against an entry of a walk: some microseconds. */
+/** To look into a header, measured against an entry of a walk: to copy it, and to pass a line. */
 const HEADER_WORK = 5;
+const LINE_WORK = 0.5;
 
 export interface FindPorts extends WalkPorts {
   /** As a list shows it. */
@@ -31,10 +30,12 @@ export class QueueFind implements Visitor {
   readonly #limit: number;
   readonly #recipient: Wildcards | undefined;
   readonly #messageId: string | undefined;
-  readonly #header = new Uint8Array(HEADER_BYTES_MAX);
+  readonly #header = new Uint8Array(SEARCHED_BYTES_MAX);
   readonly #ports: FindPorts;
   readonly #walk: SelectedWalk;
   readonly #messages: MessageAnswer[] = [];
+  /** Of all headers. */
+  readonly #looked = { lines: 0 };
   #recipients = 0;
   #unread = 0;
   /** There is one more than are wanted. */
@@ -70,9 +71,13 @@ export class QueueFind implements Visitor {
       return one !== undefined && [one.address, givenAddress(one)].some((name) => this.#isMeant(name));
     });
     if (!isNamed) return 0;
-    if (this.#messageId === undefined) this.#add(queue, row);
-    else if (this.#isOfMessageId(row)) this.#add(queue, row);
-    return this.#messageId === undefined ? 0 : HEADER_WORK;
+    if (this.#messageId === undefined) {
+      this.#add(queue, row);
+      return 0;
+    }
+    const { lines } = this.#looked;
+    if (this.#isOfMessageId(row)) this.#add(queue, row);
+    return HEADER_WORK + Math.ceil((this.#looked.lines - lines) * LINE_WORK);
   }
 
   #isMeant(name: string): boolean {
@@ -82,9 +87,9 @@ export class QueueFind implements Visitor {
   #isOfMessageId(row: number): boolean {
     const { entries } = this.#ports;
     const bytes = entries.table.bodyBytes.get(row);
-    const header = this.#header.subarray(0, Math.min(bytes, HEADER_BYTES_MAX));
+    const header = this.#header.subarray(0, Math.min(bytes, SEARCHED_BYTES_MAX));
     if (!entries.isAbsent(row)) entries.copyBody(row, header, 0, header.length);
-    const found = entries.isAbsent(row) ? undefined : messageIdWithin(header, latin1Text);
+    const found = entries.isAbsent(row) ? undefined : messageIdWithin(header, latin1Text, this.#looked);
     // It goes on beyond what is looked into.
     if (found === undefined && (entries.isAbsent(row) || bytes > header.length)) this.onUnread();
     return found !== undefined && bareMessageId(found) === this.#messageId;

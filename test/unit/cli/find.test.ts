@@ -188,7 +188,9 @@ describe('find', () => {
     played.splice(0, 2, ...[0, 1].map((gateway) => ({ logged: ({ onward }: LoggedQuestion) => ({ messages: onward === true ? [] : many.map((each) => each[gateway] ?? message([])) }), find: nothing })));
     assert.equal((await run('--sender', 'a@*', '--limit', '1000')).code, 0, 'those that are shown');
     const { code, errors } = await run('--sender', 'a@*', '--rcpt', 'x@*', '--limit', '1000');
-    assert.deepEqual([code, errors], [3, ['! twinpost: nobody was asked what became of 400 older messages']]);
+    assert.deepEqual([code, errors], [3, [
+      '! twinpost: nobody was asked what became of 400 older messages', '! twinpost: of 1,400 messages nobody tells all recipients: one may be meant',
+    ]]);
     assert.deepEqual(asked.at(-1)?.slice(7, 30).split(',').sort(), ['01234560699', '01234561699']);
   });
 
@@ -226,6 +228,56 @@ describe('find', () => {
     const { code, out, errors } = await run('--message-id', 'm@a.example');
     assert.deepEqual([code, errors], [3, ['! twinpost: the log of gw-1 was read to 2026-01-31T10:00:00Z only for what became of mail']]);
     assert.match(out[1] ?? '', / deferred /);
+  });
+
+  test('is not sure that there is none while nobody tells of all recipients, one of whom may be meant', async () => {
+    const asked = ['--message-id', 'm@a.example', '--rcpt', 'x@b.example'];
+    played[0] = { logged: () => ({ messages: [message([{}], { recipient_count: 2 })] }), find: nothing };
+    const { code, out, errors } = await run(...asked);
+    assert.deepEqual([code, out, errors], [3, ['no messages'], ['! twinpost: of 1 message nobody tells all recipients: one may be meant']]);
+    played[0] = { logged: () => ({ messages: [message([{}])] }), find: nothing };
+    assert.deepEqual((await run(...asked)).code, 1, 'all are told');
+  });
+
+  test('says what logs lack of the time since a message came that is open', async () => {
+    const told = async (logged: Partial<LoggedAnswer>): Promise<readonly [number, readonly string[]]> => {
+      played[0] = { logged: ({ onward }) => ({ messages: [message([{ state: 'deferred' }])], ...(onward === true ? logged : {}) }), find: nothing };
+      const { code, errors } = await run('--id', ID);
+      return [code, errors];
+    };
+    assert.deepEqual(await told({}), [0, []]);
+    assert.deepEqual(await told({ why: 'no thread' }), [3, ['! twinpost: the log of gw-1 was not read: no thread']]);
+    assert.deepEqual(await told({ lacks: ['lines were lost'] }), [3, ['! twinpost: the log of gw-1 lacks lines: lines were lost']]);
+    assert.deepEqual(await told({ unread_files: 1 }), [3, ['! twinpost: gw-1 has 1 rotated log of that time that it does not read']]);
+    assert.deepEqual(await told({ begins_ms: AT + 1000 }), [3, ['! twinpost: the log of gw-1 begins at 2026-01-31T10:00:01Z']]);
+  });
+
+  test('reads logs further back for a Message-ID, which the acceptance alone has', async () => {
+    const [came, span] = [Date.parse('2026-01-28T10:00Z'), ['--message-id', 'm@a.example', '--since', '2026-01-31T09:00Z', '--until', '2026-01-31T11:00Z']];
+    const spans: number[] = [];
+    const received = message([{ state: 'received' }], { arrival_ms: came });
+    played[0] = {
+      logged: ({ since_ms: sinceMs, until_ms: untilMs, onward }) => {
+        spans.push((untilMs - sinceMs) / 3_600_000);
+        if (onward === true) return { messages: [message([{}], { recipient_count: null })] };
+        return { messages: sinceMs <= came && came <= untilMs ? [received] : [] };
+      },
+      find: nothing,
+    };
+    const { code, out } = await run(...span);
+    assert.deepEqual([code, spans.slice(0, 2)], [0, [2, 120]]);
+    assert.match(out[1] ?? '', / 2026-01-28T10:00:00Z .* delivered /);
+    played[0] = { logged: () => ({ begins_ms: came }), find: nothing };
+    assert.deepEqual((await run(...span)).errors, ['! twinpost: the log of gw-1 begins at 2026-01-28T10:00:00Z']);
+  });
+
+  test('asks queues before logs, so that what ends between is told by one of them', async () => {
+    let [isLogAsked, isQueueAsked] = [false, false];
+    played[0] = {
+      logged: () => { isLogAsked = true; return isQueueAsked ? { messages: [message([{}])] } : {}; },
+      find: () => { isQueueAsked = true; return isLogAsked ? {} : { messages: [{ ...MESSAGE, queue_id: ID, recipients: [{ address: 'b@b.example' }] }] }; },
+    };
+    assert.equal((await run('--sender', 'a@*')).code, 0);
   });
 
   test('takes times as they are said, and refuses what it can not ask', async () => {

@@ -334,7 +334,7 @@ describe('what is wrong is one line with file, line, path, expectation and findi
     ['a password of the route that would go in clear to one host', 'smtp://127.0.0.1:26', "smtp://mx.example:26, tls: encrypt, auth: {user: a, password_file: b}, hosts: [{host: 'smtp://mx.example:26', tls: may}]", /^f\.yaml:7: gateway\.routes\[0\]\.auth: expected tls: verify or encrypt .*, found tls: may: /],
     ['hosts of two kinds, one of which has no terms', 'smtp://127.0.0.1:26', "['smtp://127.0.0.1:26', 'smtps://127.0.0.1', 'smtps://mx.example'], hosts: [{host: 'smtps://mx.example'}]", /^f\.yaml:7: gateway\.routes\[0\]\.via: expected hosts of one kind \(smtp, smtps or lmtp\), found several kinds$/],
     ['a user without a password', 'smtp://127.0.0.1:26', 'smtp://127.0.0.1:26, auth: {user: a}', /^f\.yaml:7: gateway\.routes\[0\]\.auth\.password_file: expected a file name, found nothing$/],
-    ['a password in the configuration itself', 'smtp://127.0.0.1:26', 'smtp://127.0.0.1:26, auth: {user: a, password_file: b, password: hunter2}', /^f\.yaml:7: gateway\.routes\[0\]\.auth\.password: expected a known key, found 'password'; known keys: user, password_file$/],
+    ['a password in the configuration itself', 'smtp://127.0.0.1:26', 'smtp://127.0.0.1:26, auth: {user: a, password_file: b, password: hunter2}', /^f\.yaml:7: gateway\.routes\[0\]\.auth\.\(hidden\): expected a known key, found one that is not shown; known keys: user, password_file$/],
     ['a next hop without port', 'smtp://127.0.0.1:26', 'smtp://127.0.0.1', /^f\.yaml:7: gateway\.routes\[0\]\.via: expected mx, or a next hop such as .*, found "smtp:\/\/127\.0\.0\.1"$/],
     ['a list where a mapping belongs', GOOD, `${GOOD}  smtp: [1]\n`, /^f\.yaml:17: gateway\.smtp: expected a mapping, found a list of 1$/],
     ['an address of a listener that is none', GOOD, `${GOOD}  smtp:\n    listen: [127.0.0.1:252525]\n`, /^f\.yaml:18: gateway\.smtp\.listen\[0\]\.address: expected an address such as .*, found "127\.0\.0\.1:252525"$/],
@@ -392,12 +392,12 @@ describe('what is wrong is one line with file, line, path, expectation and findi
     ['logins of a proxy with users who are asked about', GOOD, `${GOOD}  smtp:\n    users: {http: 'https://u.example/check'}\n    listen: [{address: '127.0.0.1:2525', xclient: [127.0.0.0/8], xclient_login: true}]\n`, /^f\.yaml:19: gateway\.smtp\.listen\[0\]\.xclient_login: expected a file of users with it/],
     ['senders checked where users submit', GOOD, `${GOOD}  smtp:\n    users: users\n    tls: {cert: c.pem, key: k.pem}\n    listen: [{address: '127.0.0.1:2525', role: submission, authentication_results: true}]\n`, /^f\.yaml:20: gateway\.smtp\.listen\[0\]\.authentication_results: expected it on relay listeners only/],
     ['a name of ours that is none', GOOD, `${GOOD}  smtp: {authserv_id: 'a b'}\n`, /^f\.yaml:17: gateway\.smtp\.authserv_id: expected /],
-    ['a token that is not there', GOOD, `${GOOD}  smtp:\n    users: {http: 'http://127.0.0.1:8080/check', token_file: /nowhere/at/all}\n`, /^f\.yaml:18: gateway\.smtp\.users\.token_file: expected a file with a token, found: '\/nowhere\/at\/all' can't be read: ENOENT$/],
+    ['a token that is not there', GOOD, `${GOOD}  smtp:\n    users: {http: 'http://127.0.0.1:8080/check', token_file: /nowhere/at/all}\n`, /^f\.yaml:18: gateway\.smtp\.users\.token_file: expected a file with a token, found: one that can't be read: ENOENT$/],
     ['a hook that is neither kind', GOOD, `${GOOD}  smtp:\n    hooks: [{timeout: 5s}]\n`, /^f\.yaml:18: gateway\.smtp\.hooks\[0\]: expected one of rspamd: URL and module: FILE, found neither$/],
     ['a hook that is both kinds', GOOD, `${GOOD}  smtp:\n    hooks: [{module: a.js, rspamd: 'http://127.0.0.1:1'}]\n`, /^f\.yaml:18: gateway\.smtp\.hooks\[0\]: expected one of .*, found both$/],
     ['threads of rspamd', GOOD, `${GOOD}  smtp:\n    hooks: [{threads: 2, rspamd: 'http://127.0.0.1:1'}]\n`, /^f\.yaml:18: gateway\.smtp\.hooks\[0\]\.threads: expected it beside module only, found it beside rspamd$/],
     ['a password for a module', GOOD, `${GOOD}  smtp:\n    hooks: [{module: a.js, password_file: p}]\n`, /^f\.yaml:18: gateway\.smtp\.hooks\[0\]\.password_file: expected it beside rspamd only, found it beside module$/],
-    ['a password of rspamd that is not there', GOOD, `${GOOD}  smtp:\n    hooks: [{rspamd: 'http://[::1]:1', password_file: /nowhere/at/all}]\n`, /^f\.yaml:18: gateway\.smtp\.hooks\[0\]\.password_file: expected a file with a password, found: '\/nowhere\/at\/all' can't be read: ENOENT$/],
+    ['a password of rspamd that is not there', GOOD, `${GOOD}  smtp:\n    hooks: [{rspamd: 'http://[::1]:1', password_file: /nowhere/at/all}]\n`, /^f\.yaml:18: gateway\.smtp\.hooks\[0\]\.password_file: expected a file with a password, found: one that can't be read: ENOENT$/],
     ['a password of rspamd of two lines', GOOD, `${GOOD}  smtp:\n    hooks: [{rspamd: 'http://[::1]:1', password_file: ${TWO_LINES_FILE}}]\n`, /^f\.yaml:18: gateway\.smtp\.hooks\[0\]\.password_file: expected a file with a password, one line of printable ASCII, found something else in '[^']+two-lines'$/],
     ['a password of rspamd that no HTTP field holds', GOOD, `${GOOD}  smtp:\n    hooks: [{rspamd: 'http://[::1]:1', password_file: ${WIDE_FILE}}]\n`, /hooks\[0\]\.password_file: expected a file with a password, one line of printable ASCII, found something else in '[^']+wide'$/],
     ['a token of two lines', GOOD, `${GOOD}  smtp:\n    users: {http: 'http://127.0.0.1:8080/check', token_file: ${TWO_LINES_FILE}}\n`, /^f\.yaml:18: gateway\.smtp\.users\.token_file: expected a file with a token, one line of printable ASCII, found something else in /],
@@ -414,10 +414,10 @@ describe('what is wrong is one line with file, line, path, expectation and findi
     ['two hooks of one name', GOOD, `${GOOD}  smtp:\n    hooks: [{module: a/x.js}, {module: b/x.mjs}]\n`, /^f\.yaml:18: gateway\.smtp\.hooks\[1\]: expected each name of a hook once, found 'x' again$/],
     ['a hook that keeps clients for longer than they wait', GOOD, `${GOOD}  smtp:\n    hooks: [{module: x.js, timeout: 5min}]\n`, /^f\.yaml:18: gateway\.smtp\.hooks\[0\]\.timeout: expected a time with its unit from 10ms to 60s /],
     ['recipients asked in clear elsewhere', GOOD, `${GOOD}  smtp:\n    recipients: {http: 'http://10.0.0.5/'}\n`, /^f\.yaml:18: gateway\.smtp\.recipients\.http: expected an address such as https:.*, or http:\/\/ on loopback, found/],
-    ['a token for recipients that is not there', GOOD, `${GOOD}  smtp:\n    recipients: {http: 'http://127.0.0.1:8080/', token_file: /nowhere/at/all}\n`, /^f\.yaml:18: gateway\.smtp\.recipients\.token_file: expected a file with a token, found: '\/nowhere\/at\/all' can't be read: ENOENT$/],
-    ['a domain for rewritten senders that is none', GOOD, `${GOOD}  smtp:\n    srs: {domain: fwd_1, secret_file: /nowhere/at/all}\n`, /^f\.yaml:18: gateway\.smtp\.srs\.domain: expected a domain such as fwd\.example\.com, found "fwd_1"$/],
-    ['a secret for rewritten senders that is not there', GOOD, `${GOOD}  smtp:\n    srs: {domain: fwd.example, secret_file: /nowhere/at/all}\n`, /^f\.yaml:18: gateway\.smtp\.srs\.secret_file: expected a file with a secret, one a line, found: '\/nowhere\/at\/all' can't be read: ENOENT$/],
-    ['a prefix of return addresses that is none', `${GOOD}`, GOOD.replace("26}", "26, verp: {domain: b.example, prefix: 'a+b', secret_file: /nowhere/at/all}}"), /^f\.yaml:7: gateway\.routes\[0\]\.verp\.prefix: expected letters and digits, 16 at most, and not srs0 or srs1, found "a\+b"$/],
+    ['a token for recipients that is not there', GOOD, `${GOOD}  smtp:\n    recipients: {http: 'http://127.0.0.1:8080/', token_file: /nowhere/at/all}\n`, /^f\.yaml:18: gateway\.smtp\.recipients\.token_file: expected a file with a token, found: one that can't be read: ENOENT$/],
+    ['a domain for rewritten senders that is none', GOOD, `${GOOD}  smtp:\n    srs: {domain: fwd_1, secret_file: /nowhere/at/all}\n`, /^f\.yaml:18: gateway\.smtp\.srs\.domain: expected a domain such as fwd\.example\.com, found a string that is not shown$/],
+    ['a secret for rewritten senders that is not there', GOOD, `${GOOD}  smtp:\n    srs: {domain: fwd.example, secret_file: /nowhere/at/all}\n`, /^f\.yaml:18: gateway\.smtp\.srs\.secret_file: expected a file with a secret, one a line, found: one that can't be read: ENOENT$/],
+    ['a prefix of return addresses that is none', `${GOOD}`, GOOD.replace("26}", "26, verp: {domain: b.example, prefix: 'a+b', secret_file: /nowhere/at/all}}"), /^f\.yaml:7: gateway\.routes\[0\]\.verp\.prefix: expected letters and digits, 16 at most, and not srs0 or srs1, found a string that is not shown$/],
     ['a secret of return addresses that is short', `${GOOD}`, GOOD.replace('26}', `26, verp: {domain: b.example, secret_file: ${SHORT_FILE}}}`), /^f\.yaml:7: gateway\.routes\[0\]\.verp\.secret_file: expected secrets of 16 characters or more, found a shorter one$/],
     ['a comment among secrets of links', GOOD, GOOD.replace(`secret: ${SECRET}`, `secret_file: ${COMMENT_FILE}`), /^f\.yaml:5: gateway\.secret_file: expected one secret a line and no comments, found a line that begins with #$/],
     ['a comment among secrets of SRS', GOOD, `${GOOD}  smtp:\n    srs: {domain: fwd.example, secret_file: ${COMMENT_FILE}}\n`, /^f\.yaml:\d+: gateway\.smtp\.srs\.secret_file: expected one secret a line and no comments, found /],
@@ -426,7 +426,7 @@ describe('what is wrong is one line with file, line, path, expectation and findi
     ['an address of feedback loops that is none', GOOD, `${GOOD}  smtp:\n    feedback: {address: fbl}\n`, /^f\.yaml:18: gateway\.smtp\.feedback\.address: expected an address such as ops@example\.com, found "fbl"/],
     ['a secret for rewritten senders that is short', GOOD, `${GOOD}  smtp:\n    srs: {domain: fwd.example, secret_file: ${SHORT_FILE}}\n`, /^f\.yaml:18: gateway\.smtp\.srs\.secret_file: expected secrets of 16 characters or more, found a shorter one$/],
     ['a postmaster that is no address', GOOD, `${GOOD}  smtp:\n    postmaster: ops\n`, /^f\.yaml:18: gateway\.smtp\.postmaster: expected an address such as ops@example\.com, found "ops"$/],
-    ['a secret file that is not there', `secret: ${SECRET}`, 'secret_file: /nowhere/at/all', /^f\.yaml:5: gateway\.secret_file: expected a file with a secret, found: '\/nowhere\/at\/all' can't be read: ENOENT$/],
+    ['a secret file that is not there', `secret: ${SECRET}`, 'secret_file: /nowhere/at/all', /^f\.yaml:5: gateway\.secret_file: expected a file with a secret, found: one that can't be read: ENOENT$/],
     ['a key twice', '  host: box-1\n', '  host: box-1\n  host: box-9\n', /^f\.yaml:5: file: expected YAML, found: .*$/],
   ];
   for (const [name, from, to, line] of cases) {
@@ -447,16 +447,30 @@ describe('what is wrong is one line with file, line, path, expectation and findi
       [`register: {etcd: ['https://root:${WORD}/@b@10.1.0.5:2379'], cluster: c}\n`, /register\.etcd\[0\]: .*, found "https:\/\/\(hidden\)@10/],
       [`  secret: "${WORD}\\t"\n`, /gateway\.secret: .*, found a string that is not shown$/],
       [`  secret: [${WORD}]\n`, /gateway\.secret: .*, found a list of 1$/],
-      [`  secret:${WORD}: 1\n`, /^f\.yaml:5: gateway\.secret\(hidden\): expected a known key, found 'secret\(hidden\)'; a blank is missing behind 'secret:'$/],
-      [`store: {id: s1, secret:${WORD}}\n`, /^f\.yaml:\d+: store\.secret\(hidden\): .*'secret:'$/],
-      [`store:\n  secret:${WORD}\n`, /store: expected a mapping, found "secret:\(hidden\)"$/],
+      [`  secret:${WORD}: 1\n`, /^f\.yaml:5: gateway\.\(hidden\): expected a known key, found one that is not shown; a blank is missing behind 'secret:'$/],
+      [`store: {id: s1, secret:${WORD}}\n`, /^f\.yaml:\d+: store\.\(hidden\): .*'secret:'$/],
+      [`store:\n  secret:${WORD}\n`, /store: expected a mapping, found a string that is not shown$/],
       [`store:\n  id: s1\n    Secret_:${WORD}\n`, /store\.id: .*, found "s1 Secret_:\(hidden\)"$/],
+      [`store:\n  secret ${WORD}\n`, /store: expected a mapping, found a string that is not shown$/],
+      [`store:\n  id: s1\n  token ${WORD}: 1\n`, /store\.\(hidden\): expected a known key, found one that is not shown; known keys: /],
+      [`store: {id: s1, secret: abc,${WORD}}\n`, /store\.\(hidden\): expected a known key, found one that is not shown; known keys: /],
+      [`store: {id: s1, secret: abc,\n  ${WORD}, d}\n`, /^f\.yaml:18: store\.\(hidden\): expected a known key, found one that is not shown; known keys: /],
+      [`store:\n  secret: |${WORD}\n`, /^f\.yaml:18: file: expected YAML, found: unexpected token \(the line may have a secret, and is not shown\)$/],
+      [`  smtp:\n    srs: {domain: fwd.example, secret_file: ${WORD}}\n`, /smtp\.srs\.secret_file: expected a file with a secret.*, found: one that can't be read: ENOENT$/],
     ];
     for (const [more, told] of cases) {
       const errors = errorsOf(more.startsWith('  secret:') ? GOOD.replace(/ {2}secret: .*\n/, more) : `${GOOD}${more}`);
       assert.ok(errors.some((error) => told.test(error)), errors.join('\n'));
       assert.ok(!errors.join('').includes(WORD), errors.join('\n'));
     }
+  });
+
+  test('other keys that are none are told as they are', () => {
+    for (const [key, hint] of [["'ro utes'", "did you mean 'routes'?"], ['größe', 'known keys: '], ['state dir', "did you mean 'state_dir'?"]] as const) {
+      const [error = ''] = errorsOf(`${GOOD}  ${key}: 1\n`);
+      assert.ok(error.includes(`found '${key.replaceAll("'", '')}'; ${hint}`), error);
+    }
+    assert.match(errorsOf(`${GOOD}  smtp: |x\n`)[0] ?? '', /found: .*\|x/);
   });
 
   test('of a file with a tab only the first place is told', () => {
@@ -584,7 +598,7 @@ describe('the register', () => {
     ['certificates for a connection in clear', `register: {etcd: ['http://localhost:1'], cluster: m, ca: c}\n${GOOD}`, /^f\.yaml:1: register\.etcd\[0\]: expected https:\/\/ with ca or cert, found 'http:\/\/localhost:1'$/],
     ['a user without a password', ETCD.replace('}', ', user: u}') + GOOD, /^f\.yaml:1: register\.user: expected password_file beside it, found nothing$/],
     ['a key without a certificate', ETCD.replace('}', ', key: k}') + GOOD, /^f\.yaml:1: register\.key: expected cert beside it, found nothing$/],
-    ['a password file that is not there', ETCD.replace('}', ', user: u, password_file: /nowhere}') + GOOD, /^f\.yaml:1: register\.password_file: expected a file with a password, found: '\/nowhere' can't be read: ENOENT$/],
+    ['a password file that is not there', ETCD.replace('}', ', user: u, password_file: /nowhere}') + GOOD, /^f\.yaml:1: register\.password_file: expected a file with a password, found: one that can't be read: ENOENT$/],
     ['an empty password', ETCD.replace('}', `, user: u, password_file: ${path.join(folder, 'nothing')}}`) + GOOD, /^f\.yaml:1: register\.password_file: expected a file with a password, found nothing in '/],
   ];
   for (const [what, text, line] of wrong) {

@@ -240,9 +240,8 @@ export class MailTransaction implements Submission {
     if (scan.dotLines) this.flags |= ENVELOPE_DOT_LINES;
     if (this.requiresTls) this.flags |= ENVELOPE_REQUIRETLS;
     this.chunks = this.content.finish(traceHeader);
-    const first = this.chunks[1];
-    if (mailLog.wantsMessageId && first !== undefined && (scan.fields & FIELD_MESSAGE_ID) !== 0) {
-      this.messageIdField = messageIdField(first, latin1Text);
+    if (mailLog.wantsMessageId && (scan.fields & FIELD_MESSAGE_ID) !== 0) {
+      this.messageIdField = messageIdField(this.chunks, latin1Text);
     }
     this.contentBytes = traceHeader.length + this.content.bytes;
   }

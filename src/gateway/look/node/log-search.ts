@@ -59,11 +59,21 @@ export class LogSearch {
     const place = this.#placeOf();
     const { file } = place;
     if (file === undefined) return unread(question, 'it goes to stdout (there is no log.file)');
-    this.#underWay += 1;
     const task = { file, question, searchMs: SEARCH_MS, bytesMax: BYTES_MAX };
+    return { ...await this.#searchIn(task, left), lacks: lacksOf(place, question) };
+  }
+
+  #searchIn(task: LogTask, left: AbortSignal): Promise<LoggedAnswer> {
+    let worker: Worker;
+    try {
+      worker = threadOf(this.#entry, task);
+    } catch (error) {
+      // The system gives no more threads.
+      return Promise.resolve(unread(task.question, errorText(error)));
+    }
+    this.#underWay += 1;
     // One that hangs in a read ends with it, and takes its place until then.
-    const answer = await searchIn(this.#entry, task, left, () => { this.#underWay -= 1; });
-    return { ...answer, lacks: lacksOf(place, question) };
+    return answerOf(worker, task, left, () => { this.#underWay -= 1; });
   }
 }
 
@@ -83,15 +93,18 @@ function lacksOf(
   return lacks;
 }
 
-function searchIn(
-  entry: URL, task: LogTask, left: AbortSignal, onEnd: () => void,
+function threadOf(entry: URL, task: LogTask): Worker {
+  return new Worker(entry, {
+    workerData: task, resourceLimits: { maxOldGenerationSizeMb: HEAP_MIB },
+    // The gateway's own stdout is its log.
+    stdout: true, stderr: true,
+  });
+}
+
+function answerOf(
+  worker: Worker, task: LogTask, left: AbortSignal, onEnd: () => void,
 ): Promise<LoggedAnswer> {
   return new Promise((resolve) => {
-    const worker = new Worker(entry, {
-      workerData: task, resourceLimits: { maxOldGenerationSizeMb: HEAP_MIB },
-      // The gateway's own stdout is its log.
-      stdout: true, stderr: true,
-    });
     worker.stdout.resume();
     worker.stderr.resume();
     const end = (answer: LoggedAnswer | string): void => {

@@ -4,7 +4,7 @@
  * (log-thread-entry.ts).
  */
 import type { LoggedAnswer, LoggedQuestion } from '../../../admin-api/logged.js';
-import { LogFilter } from '../../../observability/log-filter.js';
+import { LogFilter, bareMessageId } from '../../../observability/log-filter.js';
 import { LoggedMail } from '../../../observability/logged-mail.js';
 import { LogPieces, lineTimeMs } from './log-pieces.js';
 
@@ -75,7 +75,7 @@ interface Needles {
 function needlesOf({ ids, message_id: messageId, sender = '', recipient = '' }: LoggedQuestion): Needles {
   if (ids !== undefined) return { texts: ids.length > NEEDLES_MAX ? [] : ids, areFolded: false };
   if (messageId !== undefined) {
-    return { texts: longest(messageId.replace(/^\s*<|>\s*$/g, '').match(AS_THEY_ARE)), areFolded: false };
+    return { texts: longest(bareMessageId(messageId).match(AS_THEY_ARE)), areFolded: false };
   }
   const of = (pattern: string): readonly string[] => pattern.toLowerCase().match(AS_THEY_ARE) ?? [];
   const senders = sender === '<>' ? ['from":""'] : of(sender);

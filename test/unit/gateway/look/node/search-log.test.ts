@@ -88,6 +88,11 @@ describe('a search of log files', () => {
     assert.equal(found({ ids: Array.from({ length: 40 }, (_, n) => idOf(n)) }).length, 4, 'reports are messages of their own');
   });
 
+  test('finds a Message-ID that a comment stands beside', () => {
+    writeFileSync(log, received(1, 0) + received(5, 5, { message_id: '<m5@a.example> (made up)' }));
+    for (const messageId of ['m5@a.example', '<m5@a.example> (copied)']) assert.deepEqual(ids(ask({ message_id: messageId })), [idOf(5)]);
+  });
+
   test('tells of each recipient what became of him last, and when the message came', () => {
     writeFileSync(log, received(1, 0, { nrcpt: 2 }) + line('deferred', 1, 1, { reply: '451 later', delay: 60 }) + delivered(1, 2, { to: 'x@b.example', delay: 120 })
       + line('bounced', 1, 3, { reply: '550 \u001b[2J', delay: 180 }) + line('report', 1, 3, { report_id: idOf(9) }));
@@ -269,6 +274,12 @@ describe('a search in its thread', () => {
     assert.equal(search.isFull, true);
     writeSync(held, 'xx');
     while (search.isFull) await sleep(5);
+  });
+
+  test('that has no thread takes no place, and says why', async () => {
+    const search = new LogSearch(() => ({ file: log, mail: true }), new URL('http://a.example/'));
+    for (let n = 0; n < 3; n++) assert.match((await search.search(question, stays)).why, /URL/);
+    assert.equal(search.isFull, false);
   });
 
   test('says which lines the log should have of that time, and has not', async () => {
