@@ -7,7 +7,7 @@ import type { ShownEntry, ShownMessageAnswer } from '../../admin-api/look.js';
 import { formatMessageId } from '../../base/text-id.js';
 import { wholeSeconds } from '../../base/units.js';
 import { latin1Text } from '../../base/utf8.js';
-import { SEARCHED_BYTES_MAX, messageIdField } from '../inbound/content/message-id-field.js';
+import { SEARCHED_BYTES_MAX, messageIdWithin } from '../inbound/content/message-id-field.js';
 import { EntryState } from '../queue/entry-table.js';
 import type { MailQueue } from '../queue/mail-queue.js';
 import { givenAddress } from '../queue/given-address.js';
@@ -111,8 +111,8 @@ export class MessageView {
     if (entries.isAbsent(row)) return {};
     const start = new Uint8Array(Math.min(entries.table.bodyBytes.get(row), SEARCHED_BYTES_MAX));
     entries.copyBody(row, start, 0, start.length);
-    const id = messageIdField(start, latin1Text);
-    return id === '' ? {} : { message_id: id };
+    const id = messageIdWithin(start, latin1Text);
+    return id === undefined || id === '' ? {} : { message_id: id };
   }
 
   #read(queue: MailQueue, row: number): { readonly envelope: Envelope | undefined; readonly note: Note } {
