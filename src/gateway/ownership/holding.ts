@@ -451,7 +451,6 @@ export class Holding implements RegisterSink {
       isProvenDead: (holder) => register.isProvenDead(holder),
       session: () => register.session(),
       nonce: () => Math.floor(this.#ports.random() * NONCES),
-      wallSeconds: () => Math.floor(this.#ports.clock.wallMs() / 1000),
       trace: (event) => { this.#trace(event, log); },
     };
   }

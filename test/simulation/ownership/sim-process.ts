@@ -498,8 +498,6 @@ export class Part {
         && holder.incarnation < process.self.incarnation,
       session: () => process.session,
       nonce: () => world.random.below(1_000_000_000),
-      // A clock that no change of a record outruns.
-      wallSeconds: () => Math.floor(world.events.nowMs),
       trace: (event) => { world.trace(`${process.key} ${event}`); },
     };
   }

@@ -8,6 +8,14 @@ import { isOfLine, lineWith } from '../../../src/protocol/partition-record.js';
 const past = (number: number, epoch: number, nonce = 1): PastTerm => ({ term: { number, nonce }, epoch });
 const { term } = past(90, 90);
 
+describe('a line', () => {
+  test('has nothing of a partition that ended, and was begun anew by numbers that it has', () => {
+    const line = [past(4, 4), past(1, 3)];
+    for (const epoch of [1, 3]) assert.equal(isOfLine({ term: past(5, 5).term, line }, past(1, epoch, 2)), false);
+    assert.equal(isOfLine({ term: past(5, 5).term, line: [past(4, 4)] }, past(1, 3, 2)), true, 'older than it reaches back');
+  });
+});
+
 describe('a line with a term that was undone', () => {
   test('has it up to the epoch that is known to be here', () => {
     const line = lineWith([past(7, 9), past(3, 6)], past(5, 8, 2));
