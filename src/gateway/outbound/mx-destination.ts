@@ -13,9 +13,9 @@
  *             want of room: the same, a second later, and nobody is told of it
  *
  * A way that is known is kept while the DNS does not answer, but not when the policy of the domain (MTA-STS)
- * leaves no host of it: that is asked for once its hosts are known. A reload leads from each state to UNASKED:
- * resolvers and policies may be others, and by what was known mail could go in clear, or end. Owns no
- * connection.
+ * leaves no host of it: that is asked for once its hosts are known. A reload leads from each state to
+ * UNASKED: resolvers and policies may be others, and by what was known mail could go in clear, or end. Owns
+ * no connection.
  */
 import { invariant } from '../../base/invariant.js';
 import type { Clock, EventLog, Random } from '../../platform/ports.js';
