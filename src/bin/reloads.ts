@@ -57,6 +57,9 @@ export class Reloads<C> {
   #running: Promise<unknown> = Promise.resolve();
   /** Has not begun: it serves all who ask until it does. */
   #waiting: { readonly orders: Order[]; readonly outcome: Promise<ReloadOutcome> } | undefined;
+  #comparing: Promise<unknown> = Promise.resolve();
+  /** Has not begun: as above. */
+  #comparison: Promise<ReloadComparison> | undefined;
 
   constructor({ again, keys }: RoleFile<C>, ports: ReloadsPorts<C>) {
     this.#again = again;
@@ -98,8 +101,18 @@ export class Reloads<C> {
     }
   }
 
-  /** What prepare() would find, without a port that is opened for it. */
-  async compare(effects: (file: RoleFile<C>) => Promise<ReloadEffects>): Promise<ReloadComparison> {
+  /** What prepare() would find, without a port that is opened for it. One at a time: anybody may ask. */
+  compare(effects: (file: RoleFile<C>) => Promise<ReloadEffects>): Promise<ReloadComparison> {
+    this.#comparison ??= this.#comparing.then(() => {
+      this.#comparison = undefined;
+      const comparing = this.#compare(effects);
+      this.#comparing = comparing;
+      return comparing;
+    });
+    return this.#comparison;
+  }
+
+  async #compare(effects: (file: RoleFile<C>) => Promise<ReloadEffects>): Promise<ReloadComparison> {
     let changed: readonly string[] = [];
     try {
       const read = this.#read();

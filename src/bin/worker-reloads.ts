@@ -20,7 +20,7 @@ import type { Renewal } from '../gateway/inbound/listener.js';
 import type { ReadyReload, ReloadTarget, Reloads } from './reloads.js';
 import type { PreparedMessage, ReloadMessage } from './worker-messages.js';
 
-/** Checks of files, modules and addresses take seconds at most. */
+/** Checks of files, keys, modules and addresses take seconds at most. */
 const PREPARE_MS = 60_000;
 const CHANGED_MEANWHILE = 'the file was changed while it was read: ask again';
 

@@ -4,7 +4,7 @@
  *
  *   all go by what they have read, or would ─► 0
  *   one refuses ─► 1: it goes on as before, and says why
- *   one is not heard of ─► 3
+ *   one is not heard of, or a store does not show which secret it goes by ─► 3
  */
 import type { Argv } from 'yargs';
 import type {
@@ -21,6 +21,7 @@ import { counted, paint, printable } from './tables.js';
 
 const KEYS_SHOWN_MAX = 10;
 const EXIT_CODES = 'exit code: 0 all follow, 1 one refuses, 2 wrong usage, 3 one does not answer';
+const NOT_KNOWN = 3;
 
 export function configReloadCommand(cli: Argv, context: CliContext, done: (code: number) => void): Argv {
   return cli.command(
@@ -42,14 +43,14 @@ export function configReloadCommand(cli: Argv, context: CliContext, done: (code:
       for (const answer of answers) terminal.print(isJson ? JSON.stringify(answer) : lineOf(answer));
       // Links stand, so that nothing else tells of a store that reads its secret last.
       const after = await group.ask('gateway', (client) => client.configDiff());
-      const denied = after.map(({ answer: { gateway, secrets = [] } }) =>
-        ({ gateway, secrets: secrets.filter(isDenied) }));
-      for (const { gateway, secrets } of denied) {
+      const wrong = after.map(({ answer: { gateway, secrets = [] } }) =>
+        ({ gateway, secrets: secrets.filter(isWrong) }));
+      for (const { gateway, secrets } of wrong) {
         if (isJson && secrets.length > 0) terminal.print(JSON.stringify({ gateway, secrets }));
         else for (const one of secrets) terminal.print(printable(`${gateway}: ${secretText(one)}`));
       }
       const code = codeOf(group, answers.length, isJson, terminal);
-      done(code === 0 && denied.some(({ secrets }) => secrets.length > 0) ? 1 : code);
+      done(code === 0 ? codeOfSecrets(wrong.flatMap(({ secrets }) => secrets)) : code);
     },
   );
 }
@@ -74,8 +75,9 @@ export function configDiffCommand(cli: Argv, context: CliContext, done: (code: n
         for (const line of lines) terminal.print(line);
       }
       const code = codeOf(group, answers.length, isJson, terminal);
-      const isWrong = answers.some((answer) => answer.refused !== '' || secretsOf(answer).some(isDenied));
-      done(code === 0 && isWrong ? 1 : code);
+      const isRefused = answers.some(({ refused }) => refused !== '');
+      const after = isRefused ? 1 : codeOfSecrets(answers.flatMap(secretsOf));
+      done(code === 0 ? after : code);
     },
   );
 }
@@ -118,7 +120,7 @@ function secretsOf(answer: ConfigDiffAnswer | StoreConfigDiffAnswer): readonly S
 
 /** Where there is one, and all go by it, there is nothing to say. */
 function secretLines(answer: ConfigDiffAnswer | StoreConfigDiffAnswer): readonly string[] {
-  return secretsOf(answer).filter((one) => one.why !== '' || one.of > 1 || isDenied(one))
+  return secretsOf(answer).filter((one) => one.of > 1 || isWrong(one))
     .map((one) => printable(`  ${secretText(one)}`));
 }
 
@@ -126,11 +128,20 @@ function isDenied({ secret, why }: SecretOfStore): boolean {
   return secret === 0 && why === '';
 }
 
+function isWrong(one: SecretOfStore): boolean {
+  return one.why !== '' || isDenied(one);
+}
+
+function codeOfSecrets(secrets: readonly SecretOfStore[]): number {
+  if (secrets.some(isDenied)) return 1;
+  return secrets.some(isWrong) ? NOT_KNOWN : 0;
+}
+
 function secretText(one: SecretOfStore): string {
   const { store, secret, of, why } = one;
   if (isDenied(one)) {
-    return `${store} goes by a secret that is not in the file of this gateway: it will not be taken when it `
-      + 'connects anew';
+    return `${store} goes by a secret that is not in the file of this gateway, or does not name this gateway `
+      + 'in its own: it will not be taken when it connects anew';
   }
   if (why !== '') return `${store} does not show which secret it goes by: ${why}`;
   return `${store} goes by secret ${String(secret)} of ${String(of)}`;

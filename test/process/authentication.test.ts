@@ -13,6 +13,7 @@ import { NameServer } from '../unit/platform/node/dns/name-server.js';
 import { startCluster, until } from './cluster.js';
 import type { Cluster } from './cluster.js';
 import { freePorts } from './free-ports.js';
+import { follows } from './reload-kit.js';
 import { SmtpTalk } from './smtp-talk.js';
 
 const BOUND_MS = 20_000;
@@ -130,4 +131,31 @@ test('without such a listener there is no thread for it', { timeout: 240_000 }, 
   }
   const [wanted = 0, unwanted = 0] = threads;
   assert.equal(wanted, unwanted + 1);
+});
+
+test('sessions that are there check by other resolvers once the configuration names them, and no thread is started for that', { timeout: 120_000 }, async (t) => {
+  const [before, after] = [await NameServer.start(t, scriptOf({})), await NameServer.start(t, scriptOf({ 'TXT x.example': ['v=spf1 ip4:192.0.2.0/24 -all'] }))];
+  const [port = 0] = await freePorts(1);
+  const resolvers = (server: NameServer): { resolvers: readonly string[] } => ({ resolvers: [`127.0.0.1:${String(server.port)}`] });
+  const cluster = await startCluster({
+    sinkSection: { maildir: true },
+    gateway: {
+      hostname: 'mx1.ours.example', dns: resolvers(before),
+      smtp: { listen: [{ address: `127.0.0.1:${String(port)}`, xclient: ['127.0.0.0/8'], authentication_results: true }], authserv_id: 'mx.ours.example', relay_domains: ['ours.example'] },
+    },
+  });
+  t.after(() => cluster.stop());
+  const talk = await SmtpTalk.start(port);
+  await talk.say('XCLIENT ADDR=192.0.2.1 PORT=40000');
+  await talk.say('EHLO mail.x.example');
+  const threads = threadsOf(cluster);
+  await follows(cluster, (gateway) => { gateway['dns'] = resolvers(after); });
+  assert.equal(threadsOf(cluster), threads);
+  for (const line of ['MAIL FROM:<a@x.example>', 'RCPT TO:<b@ours.example>', 'DATA']) await talk.say(line);
+  talk.send('From: a@x.example\r\nSubject: s\r\n\r\nbody\r\n.\r\n');
+  assert.match(await talk.reply(), /^250 /);
+  talk.close();
+  await cluster.sinkHas(1);
+  assert.match(readMaildir(cluster.maildir)[0]?.toString('latin1') ?? '', /spf=pass smtp\.mailfrom=x\.example/);
+  assert.deepEqual(before.asked.filter((question) => question.endsWith('x.example')), []);
 });

@@ -125,13 +125,18 @@ test('of a store that was forgotten, config diff and config reload say that it g
   await reload(storeA);
   assert.deepEqual(await diff(), [0, '  store-a goes by secret 1 of 2', '  store-b goes by secret 2 of 2']);
   write(file, NEW);
-  const denied = 'store-b goes by a secret that is not in the file of this gateway: it will not be taken when it connects anew';
+  const denied = 'store-b goes by a secret that is not in the file of this gateway, or does not name this gateway in its own: it will not be taken when it connects anew';
   assert.deepEqual(await diff(), [1, `  ${denied}`]);
   const { code, out } = await twinpost(['config', 'reload', '--reason', 'the last step', ...asked]);
   assert.deepEqual([code, out.split('\n')[1]], [1, `gateway-1: ${denied}`]);
   assert.equal(await readyPaths(cluster), paths, 'what stands goes on');
   const { code: mended } = await twinpost(['config', 'reload', '--reason', 'all of them', ...asked.slice(1)]);
   assert.deepEqual([mended, await diff()], [0, [0]]);
+  await cluster.stores[1]?.kill();
+  const [notKnown, line] = await diff();
+  assert.deepEqual([notKnown, String(line).split(':')[0]], [3, '  store-b does not show which secret it goes by']);
+  const unseen = await twinpost(['config', 'reload', '--reason', 'one is away', ...asked]);
+  assert.deepEqual([unseen.code, unseen.out.split('\n')[1]?.split(':').slice(0, 2).join(':')], [3, 'gateway-1: store-b does not show which secret it goes by']);
 });
 
 describe('a store that reads its file again', { timeout: 120_000 }, () => {

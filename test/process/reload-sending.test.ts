@@ -162,7 +162,7 @@ describe('a gateway that reads its configuration again', { timeout: 480_000 }, (
         : question === 'A a.there.example' ? [{ type: 'A', name: 'a.there.example', ttl: 600, data: HOST }] : [],
     }));
     const resolvers = (server: NameServer): Part => ({ dns: { resolvers: [`${HOST}:${String(server.port)}`] } });
-    const mx = (allow_private_addresses: boolean): Part => ({ delivery: { retry: { first: '100ms', max: '500ms' }, mx: { allow_private_addresses, connections: 1 } } });
+    const mx = (allow_private_addresses: boolean): Part => ({ delivery: { retry: { first: '1h', max: '1h' }, mx: { allow_private_addresses, connections: 1 } } });
     const cluster = await startCluster({ sink: false, routes: [{ domain: '*', name: 'out', via: `mx:${String(port)}` }], gateway: { ...resolvers(broken), ...mx(false) } });
     t.after(() => cluster.stop());
     const waitsFor = (why: string): Promise<void> => until(why, async () => JSON.stringify((await cluster.status()).outages?.mx).includes(why), BOUND_MS, cluster.gateway);

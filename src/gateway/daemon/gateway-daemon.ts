@@ -24,6 +24,7 @@ import { SystemSecrets } from '../../platform/node/secrets.js';
 import { ClientTransport } from '../../platform/node/client-transport.js';
 import { HandshakeTurns } from '../../platform/node/handshake-turns.js';
 import { HostLookups, lookUpHost } from '../../platform/node/host-lookup.js';
+import { inSteps } from '../../platform/node/in-steps.js';
 import { KeptLookups } from '../../platform/node/kept-lookup.js';
 import { HttpsClient } from '../../platform/node/https-client.js';
 import { PasswordFiles } from '../../platform/node/password-files.js';
@@ -769,13 +770,20 @@ class Gateway implements RunningGateway {
   async effectsOf(options: GatewayOptions): Promise<ReloadEffects> {
     await this.#prepareKeys(options);
     const following = this.#countFollowing(options);
-    const { secrets } = options;
-    const stores = [...this.#knownStores.all()];
-    const probed = await Promise.all(stores.map(async (store): Promise<SecretOfStore> => {
+    return { following, secrets: await Promise.all(await inSteps(this.#probeStores(options))) };
+  }
+
+  /** One a turn: TLS of each takes milliseconds to begin. */
+  *#probeStores({ secrets }: GatewayOptions): Generator<undefined, Promise<SecretOfStore>[]> {
+    const probed: Promise<SecretOfStore>[] = [];
+    for (const store of this.#knownStores.all()) {
       const ports = { ...this.#linkPorts(store), sharedSecrets: () => secrets };
-      return { store: store.id, of: secrets.length, ...await probeSecret(this.#linkOptions(store), ports) };
-    }));
-    return { following, secrets: probed };
+      probed.push(probeSecret(this.#linkOptions(store), ports)
+        .catch((error: unknown) => ({ secret: 0, why: errorText(error) }))
+        .then((probe) => ({ store: store.id, of: secrets.length, ...probe })));
+      yield;
+    }
+    return probed;
   }
 
   async #prepareKeys({ dkim }: GatewayOptions): Promise<() => void> {

@@ -100,6 +100,8 @@ export class Listeners {
   #earlier: Generation[] = [];
   /** By what follows the file. */
   readonly #files = new WeakMap<object, FileState>();
+  /** Whom checks of senders ask. */
+  readonly #checkDns = new Set<DnsClient>();
   #entries: readonly Entry[];
   /** Gone from the configuration, with sessions. */
   #leaving: RunningInbound[] = [];
@@ -232,6 +234,10 @@ export class Listeners {
       this.#leaving.push(inbound);
     }
     if (generation !== this.#generation) this.#earlier.push(this.#generation);
+    // Also where sessions of before check: what is asked must not go to resolvers that are gone.
+    if (JSON.stringify(options.dns) !== JSON.stringify(this.#options.dns)) {
+      for (const resolver of this.#checkDns) resolver.renew(options.dns);
+    }
     this.#options = options;
     this.#generation = generation;
     this.#entries = entries;
@@ -290,7 +296,7 @@ export class Listeners {
   }
 
   #makeParts(options: ListenersOptions, before: Parts | undefined): Parts {
-    const { hostName, smtp, inbound, secrets, dns } = options;
+    const { hostName, smtp, inbound, secrets } = options;
     const { usersFile, usersByHttp, recipientsFile, recipientsByHttp, rates, rateExempt } = smtp;
     const fresh: Part<unknown>[] = [];
     const part = <T>(known: Part<T> | undefined, key: unknown, make: () => Made<T>): Part<T> => {
@@ -308,7 +314,7 @@ export class Listeners {
           this.#recipients(options)),
         rates: part(before?.rates, [rates, rateExempt], () => [ratesOf(smtp), () => undefined]),
         hooks: part(before?.hooks, [smtp.hooks], () => this.#hooks(options)),
-        senderChecks: part(before?.senderChecks, [hostName, inbound.some(checksSenders), dns], () =>
+        senderChecks: part(before?.senderChecks, [hostName, inbound.some(checksSenders)], () =>
           this.#senderChecks(options)),
       };
     } catch (error) {
@@ -363,7 +369,11 @@ export class Listeners {
     const resolver = new DnsClient(dns, clock, CHECK_QUESTIONS_AT_ONCE_MAX);
     resolver.watch = this.#ports.dnsWatch;
     const line = new CheckLine(hostName, { resolver, memory, log, metrics });
-    return [line, () => { line.close(); }];
+    this.#checkDns.add(resolver);
+    return [line, () => {
+      line.close();
+      this.#checkDns.delete(resolver);
+    }];
   }
 
   /** Once a second, what clients did here, and have open, goes to the other workers. */

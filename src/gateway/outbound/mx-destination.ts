@@ -3,7 +3,7 @@
  * its site (connection-pool.ts).
  *
  *   state     what it is                                                        next
- *   UNASKED   nothing was to be sent yet                                        mail ─► ASKING
+ *   UNASKED   nothing was to be sent yet, or not since a reload                 mail ─► ASKING
  *   ASKING    the DNS is asked; mail waits                                      hosts ─► ROUTED, else NO_WAY
  *   ROUTED    its queue stands in the pool of its site. While mail is there     other hosts ─► ROUTED there;
  *             the DNS is asked every FRESH_MS, from what the resolver keeps     none for good ─► NO_WAY
@@ -13,7 +13,9 @@
  *             want of room: the same, a second later, and nobody is told of it
  *
  * A way that is known is kept while the DNS does not answer, but not when the policy of the domain (MTA-STS)
- * leaves no host of it: that is asked for once its hosts are known. Owns no connection.
+ * leaves no host of it: that is asked for once its hosts are known. A reload leads from each state to
+ * UNASKED: resolvers and policies may be others, and by what was known mail could go in clear, or end. Owns
+ * no connection.
  */
 import { invariant } from '../../base/invariant.js';
 import type { Clock, EventLog, Random } from '../../platform/ports.js';
@@ -44,7 +46,8 @@ const ASKING_THE_DNS = 'asking the DNS for the way';
 const S = { UNASKED: 0, ASKING: 1, ROUTED: 2, NO_WAY: 3 } as const;
 type MxState = (typeof S)[keyof typeof S];
 const NEXT: readonly (readonly MxState[])[] = [
-  [S.ASKING], [S.ROUTED, S.NO_WAY], [S.ROUTED, S.NO_WAY], [S.ASKING],
+  [S.ASKING, S.UNASKED], [S.ROUTED, S.NO_WAY, S.UNASKED], [S.ROUTED, S.NO_WAY, S.UNASKED],
+  [S.ASKING, S.UNASKED],
 ];
 
 export interface MxPorts {
@@ -67,7 +70,8 @@ export class MxDestination implements LaneHome {
   #state: MxState = S.UNASKED;
   #nowMs: number;
   #askedMs = -Infinity;
-  #isAnswerAwaited = false;
+  /** Whose answer is awaited. */
+  #question: object | undefined;
   #pool: ConnectionPool | undefined;
   #why: RecipientResult | undefined;
   #againMs = 0;
@@ -99,10 +103,14 @@ export class MxDestination implements LaneHome {
     }
   }
 
-  /** Its way is asked for anew, too. */
+  /** Nothing more begins, or ends, by what is known of its way. */
   renew(options: BackoffOptions): void {
     this.#options = options;
-    this.#askedMs = -Infinity;
+    this.#question = undefined;
+    this.#againMs = 0;
+    this.#forgetVerdict();
+    this.#leavePool();
+    this.#transition(S.UNASKED);
   }
 
   tick(nowMs: number): void {
@@ -127,8 +135,13 @@ export class MxDestination implements LaneHome {
   /** Its queue goes another way, or there is none any more. */
   leave(): void {
     this.stop();
+    this.#leavePool();
+  }
+
+  #leavePool(): void {
     this.#pool?.remove(this.#lane);
     this.#pool = undefined;
+    this.#lane.home = this;
   }
 
   /** There is no way to it, or none of the hosts there can be reached. */
@@ -171,19 +184,25 @@ export class MxDestination implements LaneHome {
   }
 
   #ask(): void {
-    if (this.#isAnswerAwaited) return;
-    this.#isAnswerAwaited = true;
+    if (this.#question !== undefined) return;
+    const question = {};
+    this.#question = question;
     this.#askedMs = this.#nowMs;
+    const onAnswer = (way: MailWay): void => {
+      if (this.#question !== question) return;
+      this.#question = undefined;
+      this.#onAnswer(way);
+    };
     const { lookup, policies } = this.#ports;
     const { host: domain, tls, tlsNeed } = this.#hop;
     const isJudged = tls !== undefined && tlsNeed !== 'optional';
     lookup.ask(domain, (way) => {
-      if (!('hosts' in way)) return this.#onAnswer(way);
-      if (policies === undefined || !isJudged) return this.#onAnswer(this.#proved(way, false));
+      if (!('hosts' in way)) return onAnswer(way);
+      if (policies === undefined || !isJudged) return onAnswer(this.#proved(way, false));
       policies.ask(domain, (policy, isUnknown) => {
         const left = underPolicy(way, policy, domain);
         if (!('hosts' in left)) policies.onFailure(domain, 'hosts');
-        this.#onAnswer('hosts' in left ? this.#proved(left, isUnknown) : left);
+        onAnswer('hosts' in left ? this.#proved(left, isUnknown) : left);
       });
     });
   }
@@ -193,7 +212,6 @@ export class MxDestination implements LaneHome {
   }
 
   #onAnswer(way: MailWay): void {
-    this.#isAnswerAwaited = false;
     if (this.#isLeft) return;
     if ('hosts' in way) this.#onHosts(way);
     else if (way.isUnasked === true) this.#onUnasked();
@@ -223,14 +241,16 @@ export class MxDestination implements LaneHome {
     if (this.#state === S.ROUTED) return;
     this.#transition(S.NO_WAY);
     this.#againMs = this.#nowMs + UNASKED_MS;
-    // What the DNS said of it before is out of date: no mail ends by that.
+    this.#forgetVerdict();
+  }
+
+  /** What the DNS said of it before is out of date: no mail ends by that. */
+  #forgetVerdict(): void {
     if (this.#why?.status !== DEFERRED) this.#why = undefined;
   }
 
   #onNone(why: RecipientResult): void {
-    this.#pool?.remove(this.#lane);
-    this.#pool = undefined;
-    this.#lane.home = this;
+    this.#leavePool();
     this.#why = why;
     this.#transition(S.NO_WAY);
     if (why.status !== DEFERRED) {

@@ -1,7 +1,7 @@
 /**
  * The addresses that mail of this gateway leaves from, and what is known of each (`gateway.sources`).
  *
- *   IPv6     UNKNOWN ─ PTR and AAAA are right ─► CONFIRMED ◄─► REFUTED   asked every CHECKED_MS
+ *   IPv6     UNKNOWN ─ PTR and AAAA are right ─► CONFIRMED ◄─► REFUTED   asked every CHECKED_MS, at a reload
  *               └ no answer: UNKNOWN                └ no answer: as before, asked again after UNANSWERED_MS
  *   any      AT HAND ─ no address of this machine any more ─► GONE ─ a connection from it opens ─► AT HAND
  *
@@ -71,12 +71,13 @@ export class Sources {
     this.renew(sources);
   }
 
-  /** What is known of one that stays under its name stays known. */
+  /** What is known of one that stays under its name counts until it is asked anew, at once. */
   renew(sources: readonly MailSource[]): void {
     const before = this.#all;
     this.#all = sources.map((source) => before.find(({ address, name }) =>
       address === source.address && name === source.name) ?? new OneSource(source));
     this.#ofIpv6 = this.#all.filter(({ address }) => isIpv6(address));
+    for (const source of this.#ofIpv6) source.dueMs = -Infinity;
   }
 
   get areNone(): boolean {

@@ -38,3 +38,22 @@ test('each who has ordered a reading is in the log with its outcome, those who j
     assert.deepEqual(log.lines.map(({ fields }) => [fields['who'], fields['reason'], fields['why'] ?? '']), ['ann', 'bob', 'eve'].map((who) => [who, `of ${who}`, why]));
   }
 });
+
+test('a comparison serves all who ask before it begins, and one runs at a time', async () => {
+  const reloads = new Reloads(FILE, {
+    log: new KeptLog(), keysOf: KEYS_OF_GATEWAY, onBroken: () => { assert.fail(); },
+    target: { prepare: () => assert.fail(), refused: () => undefined },
+  });
+  let begun = 0;
+  let ended = 0;
+  const effects = async (): Promise<{ following: number; secrets: [] }> => {
+    assert.equal(begun++, ended, 'none runs');
+    await new Promise((resolve) => { setTimeout(resolve, 20); });
+    return { following: ++ended, secrets: [] };
+  };
+  const compare = async (): Promise<number> => (await reloads.compare(effects)).following;
+  const first = [compare(), compare(), compare()];
+  await new Promise((resolve) => { setTimeout(resolve, 5); });
+  const second = [compare(), compare()];
+  assert.deepEqual([await Promise.all(first), await Promise.all(second), begun], [[1, 1, 1], [2, 2], 2]);
+});

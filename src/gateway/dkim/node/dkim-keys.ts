@@ -2,7 +2,7 @@
  * The keys that messages are signed with (`dkim` of the configuration): one file each, PEM of PKCS #1 or
  * PKCS #8, which nobody but its owner and group may read. Judged by `config check`, by the start and by a
  * reload alike; looked at again while the gateway runs. A file that can't be used never replaces a key that
- * can. To read a key takes a millisecond: a reload reads those that are new, a turn of the loop each.
+ * can. To read a key takes a millisecond: a reload reads those that are new, a few in a turn of the loop.
  *
  *   RSA      2048 bits or more (RFC 8301 3.2)
  *   Ed25519  beside an RSA key of the same domain only: readers that don't know it (RFC 8463 is newer than
@@ -37,6 +37,9 @@ const KEY_BYTES_MAX = 64 * 1024;
 const LOOK_MS = 1000;
 /** Some 2 ms of a turn; ten thousand keys are looked at in less than a minute. */
 const LOOKED_AT_ONCE = 256;
+
+/** Of a turn that a reload reads keys in; ten thousand take seconds. */
+const READING_MS = 5;
 
 /** What is expected of the file of each. */
 export const KEY_WANTED = 'a private key in PEM, RSA of 2048 bits or more, or Ed25519 beside one';
@@ -127,21 +130,26 @@ export class DkimKeys {
   *#read(options: readonly DkimKeyOptions[]): Generator<undefined, FollowedFile<DkimKey>[] | UnusableKey> {
     const known = new Map(this.#followed.map((one) => [textOf(one.current), one]));
     const followed: FollowedFile<DkimKey>[] = [];
+    // As read or kept here: a file may change meanwhile, and its key with it, to one of the same kind.
+    const keys: DkimKey[] = [];
     const ofDomain = new Map<string, DkimKey[]>();
+    let turnMs = performance.now();
     for (const [index, one] of options.entries()) {
       const before = known.get(textOf(one));
-      const isKept = before?.isCurrent === true;
       try {
-        followed.push(isKept ? before : followedKey(one));
+        const read = before?.isCurrent === true ? before : followedKey(one);
+        followed.push(read);
+        keys.push(read.current);
       } catch (error) {
         return { index, why: errorText(error) };
       }
-      const key = followed[index]?.current;
-      if (key !== undefined) ofDomain.set(key.domain, [...ofDomain.get(key.domain) ?? [], key]);
-      if (!isKept || index % LOOKED_AT_ONCE === 0) yield;
+      ofDomain.set(one.domain, [...ofDomain.get(one.domain) ?? [], ...keys.slice(-1)]);
+      if (performance.now() - turnMs < READING_MS) continue;
+      yield;
+      turnMs = performance.now();
     }
-    for (const [index, { current }] of followed.entries()) {
-      const why = whyNotBeside(current, ofDomain.get(current.domain) ?? []);
+    for (const [index, key] of keys.entries()) {
+      const why = whyNotBeside(key, ofDomain.get(key.domain) ?? []);
       if (why !== '') return { index, why };
     }
     return followed;

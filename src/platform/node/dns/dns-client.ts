@@ -60,6 +60,7 @@ const SLOW_KEPT_SHARE = 1 / 16;
 const IN_LINE_MAX = 10_000;
 /** Who has waited in line for longer, behind resolvers that are silent, is not asked for any more. */
 const IN_LINE_MS_MAX = 10_000;
+const NO_RESOLVER = 'the system names no resolver';
 const TOO_MANY = { kind: 'failed', why: 'too many questions at once', isUnasked: true } as const;
 
 type Done = (answer: DnsAnswer<DnsType>) => void;
@@ -88,11 +89,11 @@ export class DnsClient implements Resolver {
   readonly #atOnceMax: number;
   readonly #cache = new DnsCache();
   readonly #asked = new Map<string, Asked>();
-  readonly #line: Asked[] = [];
+  #line: Asked[] = [];
   readonly #slowLine: Asked[] = [];
   /** Of domains that were silent, as far as is known, this time only. */
   readonly #againLine: Asked[] = [];
-  readonly #silent = new SilentDomains();
+  #silent = new SilentDomains();
   readonly #slowMax: number;
   readonly #slowKept: number;
   #underWay = 0;
@@ -104,14 +105,14 @@ export class DnsClient implements Resolver {
   #best = 0;
 
   constructor(options: DnsOptions, clock: Clock, atOnceMax = AT_ONCE_MAX) {
-    this.renew(options);
     this.#clock = clock;
     this.#atOnceMax = atOnceMax;
     this.#slowMax = Math.max(1, Math.floor(atOnceMax * SLOW_SHARE));
     this.#slowKept = Math.floor(atOnceMax * SLOW_KEPT_SHARE);
+    this.renew(options);
   }
 
-  /** Others are asked from now on, for everything anew; who is being asked may still answer. */
+  /** Others are asked from now on, for everything anew, also for what is being asked. */
   renew({ resolvers, trustsAd }: DnsOptions): void {
     const servers = resolvers.length > 0 ? resolvers : getServers().map(serverOf);
     const all = servers.map((each) => ({ ...each, isTrusted: isBelieved(each.host, trustsAd) }));
@@ -120,6 +121,23 @@ export class DnsClient implements Resolver {
     this.#leftOut = all.filter((each) => !this.#servers.includes(each)).map(({ host }) => host);
     this.#best = 0;
     this.#cache.forgetAll();
+    this.#silent = new SilentDomains();
+    this.#beginAnew();
+  }
+
+  /** Each is as one that is asked now. */
+  #beginAnew(): void {
+    const untilMs = this.#clock.nowMs() + IN_LINE_MS_MAX;
+    for (const asked of this.#asked.values()) {
+      asked.exchange?.abandon();
+      Object.assign(asked, { untilMs, tries: 0, why: NO_RESOLVER, isSlow: false, exchange: undefined });
+    }
+    this.#line = [...this.#asked.values()];
+    this.#slowLine.length = 0;
+    this.#againLine.length = 0;
+    this.#underWay = 0;
+    this.#slowUnderWay = 0;
+    this.#startNext();
   }
 
   /** Hosts that are not asked, as others are believed: of the system, for a file that mixes is refused. */
@@ -167,12 +185,12 @@ export class DnsClient implements Resolver {
       before.untilMs = Math.max(before.untilMs, untilMs);
       return void before.waiting.push(done);
     }
-    if (this.#servers.length === 0) return done({ kind: 'failed', why: 'the system names no resolver' });
+    if (this.#servers.length === 0) return done({ kind: 'failed', why: NO_RESOLVER });
     const isSlow = this.#silent.has(name);
     const line = isSlow ? this.#slowLine : this.#line;
     if (line.length >= IN_LINE_MAX) return done(TOO_MANY);
     const asked: Asked = {
-      key, name, type, waiting: [done], untilMs, tries: 0, first: 0, why: '', isSlow,
+      key, name, type, waiting: [done], untilMs, tries: 0, first: 0, why: NO_RESOLVER, isSlow,
       exchange: undefined,
     };
     this.#asked.set(key, asked);
@@ -278,11 +296,8 @@ export class DnsClient implements Resolver {
     }
     this.#silent.noteAnswer(asked.name);
     this.#leave(asked);
-    // What one says that is asked no more serves who waits for it, and nobody else.
-    if (this.#servers.includes(server)) {
-      this.#best = at;
-      this.#keep(asked, verdict.answer, verdict.ttlSeconds * 1000);
-    }
+    this.#best = at;
+    this.#keep(asked, verdict.answer, verdict.ttlSeconds * 1000);
     this.#tell(asked, verdict.answer);
     this.#startNext();
   }

@@ -150,11 +150,12 @@ describe('mail by MX', () => {
   test('of a domain that was not there goes where it is since, once the configuration is read anew', async (t) => {
     const it = await stage(t, ['127.0.0.1']);
     it.zone.set('MX new.example', { ...NONE_FOR_LONG, rcode: 3 });
-    it.send('new.example', 1);
+    const queue = it.send('new.example', 1);
     assert.equal((await it.ended(1))[0]?.[1], '5.1.2');
     it.zone.set('MX new.example', mx([10, 'a.new.example'])).set('A a.new.example', a('127.0.0.1'));
     it.dispatcher.renew(it.options);
-    it.send('new.example', 2);
+    it.source.put(queue, 2, 'x\r\n');
+    it.dispatcher.onReady(queue);
     assert.equal((await it.ended(2))[1]?.[1], '2.0.0');
   });
 

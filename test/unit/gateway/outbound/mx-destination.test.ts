@@ -20,9 +20,13 @@ const SILENT = { debug: () => undefined, info: () => undefined, warn: () => unde
 const clock = { nowMs: () => 0, wallMs: () => 1 };
 const tls = { level: 'may', isFirst: false, terms: { serverName: '', mustVerify: false, caFile: undefined } } as const;
 const hop = { protocol: 'smtp', host: 'dest.example', port: 25, isByMx: true, tls } as const;
+const BACKOFF = { backoffFirstMs: 1000, backoffMaxMs: 60_000, deniedFirstMs: 300_000, deniedMaxMs: 3_600_000 };
 
 class Stage {
   answer: DnsAnswer<'MX'> = { kind: 'failed', why: 'nobody' };
+  /** Questions wait for answerAll(). */
+  isSlow = false;
+  readonly #late: (() => void)[] = [];
   asked = 0;
   policy: StsPolicy | undefined;
   /** Names of the hosts of each pool that was asked for. */
@@ -37,7 +41,9 @@ class Stage {
     const resolver: Resolver = {
       ask: <T extends DnsType>(_name: string, type: T, done: (answer: DnsAnswer<T>) => void) => {
         if (type === 'MX') this.asked++;
-        done((type === 'MX' ? this.answer : { kind: 'failed', why: 'not asked' }) as DnsAnswer<T>);
+        const answer = (type === 'MX' ? this.answer : { kind: 'failed', why: 'not asked' }) as DnsAnswer<T>;
+        if (this.isSlow) this.#late.push(() => { done(answer); });
+        else done(answer);
       },
     };
     const lookup = new MxLookup({ ownNames: [], allowsPrivate: false, usesIpv6: false, usesMtaSts: false, connectionsMax: 20, connectionsPerAddressMax: 100 }, resolver);
@@ -45,7 +51,7 @@ class Stage {
     const transport = { connect: () => assert.fail('nothing is connected'), addresses: () => assert.fail('nothing is resolved'), secure: () => assert.fail('nothing is secured') };
     const ports = { transport, lookup, sources: new Sources([], { resolver, log: SILENT }), policies: undefined, tlsWatch: undefined, connections: new ConnectionAccount({ connectionsMax: 1, ofAddressMax: 1 }, SILENT), clock, random: () => 0.5, session, log: SILENT, tlsFailed: new HostMemory(), followersOdd: new HostMemory(), badAddresses: new HostMemory(), slow: new HostMemory(), onTlsFallback: () => undefined, onDaneFailed: () => undefined, onSlow: () => undefined };
     const lane = new Lane(this.queue, this.source, { count: 0, onSettled: () => undefined });
-    this.destination = new MxDestination(hop, lane, { backoffFirstMs: 1000, backoffMaxMs: 60_000, deniedFirstMs: 300_000, deniedMaxMs: 3_600_000 }, {
+    this.destination = new MxDestination(hop, lane, BACKOFF, {
       lookup, policies: { ask: (_domain, done) => { done(this.policy, false); }, onFailure: () => undefined, tick: () => undefined }, clock, random: () => 0.5, log: SILENT,
       onWay: (queue, hosts) => { this.ways.push([queue === this.queue, this.pools.length, hosts]); },
       poolOf: ({ hosts }) => {
@@ -55,6 +61,10 @@ class Stage {
         return new ConnectionPool(site, OUTBOUND_DEFAULTS, ports, 0);
       },
     }, 0);
+  }
+
+  answerAll(): void {
+    for (const tell of this.#late.splice(0)) tell();
   }
 
   mx(...names: readonly string[]): void {
@@ -125,6 +135,51 @@ describe('the way of a queue by MX', () => {
     stage.mx('new.example');
     stage.destination.tick(72_250);
     assert.deepEqual([stage.pools, stage.source.ended.length], [['new.example'], 1]);
+  });
+
+  describe('once the configuration is read anew', () => {
+    test('is left until it was asked for again, and not kept where the DNS gives no answer then', () => {
+      const stage = new Stage(3);
+      stage.mx('old.example');
+      stage.destination.mayStart();
+      Object.assign(stage, { isSlow: true, answer: { kind: 'failed', why: 'gone' } });
+      stage.destination.renew(BACKOFF);
+      stage.destination.mayStart();
+      assert.equal(stage.destination.state()?.connecting?.doing, 'asking the DNS for the way');
+      stage.answerAll();
+      assert.match(stage.destination.outage()?.why.text ?? '', /gone/);
+      assert.deepEqual([stage.asked, stage.pools, stage.source.ended.length], [2, ['old.example'], 1]);
+      stage.mx('old.example');
+      stage.destination.tick(60_000);
+      stage.answerAll();
+      assert.deepEqual([stage.asked, stage.pools.length, stage.ways.length], [3, 2, 2]);
+    });
+
+    test('is not what is answered to a question of before', () => {
+      const stage = new Stage(3);
+      stage.isSlow = true;
+      stage.mx('old.example');
+      stage.destination.mayStart();
+      stage.destination.renew(BACKOFF);
+      stage.mx('new.example');
+      stage.destination.mayStart();
+      stage.answerAll();
+      assert.deepEqual([stage.asked, stage.pools], [2, ['new.example']]);
+    });
+
+    test('is asked for at once where there was none, and no mail ends by what was said before', () => {
+      for (const answer of [{ kind: 'no-name', isAuthentic: false }, { kind: 'failed', why: 'nobody' }] as const) {
+        const stage = new Stage(1);
+        stage.answer = answer;
+        stage.destination.mayStart();
+        assert.deepEqual([stage.asked, stage.source.ended.length], [1, 1], answer.kind);
+        stage.destination.renew(BACKOFF);
+        stage.source.put(stage.queue, 2, 'x\r\n');
+        stage.mx('new.example');
+        stage.destination.tick(250);
+        assert.deepEqual([stage.asked, stage.pools, stage.source.ended.length], [2, ['new.example'], 1], answer.kind);
+      }
+    });
   });
 
   test('that is not known is asked for after a wait that doubles up to a minute, each time one message is told why', () => {

@@ -51,13 +51,17 @@ describe('a source of IPv6', () => {
     assert.deepEqual(world.log, ['source the DNS confirms a source of IPv6: mail by MX leaves from it']);
   });
 
-  test('that stays under its name in another list is not asked about again, and one that is new is', () => {
+  test('that stays under its name in another list counts until it is asked about anew, and one that is new is asked about', () => {
     const world = new World();
     assert.equal(world.at(0), '');
     world.sources.renew([SIX, { address: '2001:db8::20', name: 'mail.example' }]);
+    assert.equal(world.sources.states()[0]?.why, '');
     assert.equal(world.at(1), '');
-    assert.deepEqual(world.asked.slice(2).map((question) => question.split(' ')[0]), ['PTR', 'AAAA']);
+    assert.deepEqual(world.asked.slice(2).map((question) => question.split(' ')[0]), ['PTR', 'AAAA', 'PTR', 'AAAA']);
     assert.deepEqual(world.sources.states().map(({ address, why }) => [address, why === '']), [[SIX.address, true], ['2001:db8::20', false]]);
+    world.addresses = [];
+    world.sources.renew([SIX]);
+    assert.match(world.at(2), /AAAA of mail\.example says nothing/);
     world.sources.renew([]);
     assert.deepEqual([world.sources.areNone, world.sources.judged()], [true, []]);
   });

@@ -94,6 +94,27 @@ test('a key that changes is read anew, and one that can\'t be used never replace
   }
 });
 
+test('a key that stays may change to one of its kind while others are read', async (t) => {
+  t.mock.timers.enable({ apis: ['setInterval'] });
+  const file = writeKey(folder, 'rotated.pem', pem(RSA));
+  const more = writeKey(folder, 'more.pem', pem(RSA));
+  const keys = new DkimKeys([optionsOf(file)], { log: NO_LOG, onRead: () => undefined });
+  try {
+    const [before] = keys.of('x.example');
+    const reading = keys.prepare([optionsOf(file), ...Array.from({ length: 500 }, (_, i) => optionsOf(more, `${String(i)}.example`))]);
+    renameSync(writeKey(folder, 'next.pem', pem(generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey)), file);
+    t.mock.timers.tick(1000);
+    assert.notEqual(keys.of('x.example')[0], before);
+    const ready = await reading;
+    assert.ok(!('why' in ready), 'why' in ready ? ready.why : '');
+    const [after] = keys.of('x.example');
+    ready();
+    assert.deepEqual([keys.of('x.example')[0] === after, keys.domains.length], [true, 501]);
+  } finally {
+    keys.close();
+  }
+});
+
 test('other keys are read before they count, those that stay are not read again, and one that can\'t be used changes nothing', async () => {
   const stale: (boolean | undefined)[] = [];
   const file = writeKey(folder, 'stays.pem', pem(RSA));

@@ -43,6 +43,10 @@ interface World {
   /** Domains whose policy was to be fetched anew, as mail could not go by it; and what failed. */
   readonly failures: string[];
   readonly port: number;
+  /** Questions without an answer. */
+  readonly broken: Set<string>;
+  /** From now on policies count, or none does, as after a reload. */
+  counting(areOn: boolean): void;
   /** The fallback of the route, set before anything is sent. */
   readonly others: OtherHost[];
   /** A domain at these hosts, with a policy unless that is ''. */
@@ -62,7 +66,10 @@ async function world(t: TestContext, options: TlsHopOptions, tls = MAY): Promise
   assert.ok(certificates !== undefined);
   const zone = new Map<string, readonly Answer[]>();
   const signed = new Set<string>();
+  const broken = new Set<string>();
+  let areOn = true;
   const names = await NameServer.start(t, (question) => {
+    if (broken.has(question)) return { rcode: 2 };
     const answers = zone.get(question);
     const flags = signed.has(question) ? packet.AUTHENTIC_DATA : 0;
     return answers === undefined ? { rcode: 3, flags } : { answers, flags };
@@ -83,14 +90,18 @@ async function world(t: TestContext, options: TlsHopOptions, tls = MAY): Promise
   const source = new MemorySource();
   const failures: string[] = [];
   const heard: PolicySource = {
-    ask: (domain, done) => { policies.ask(domain, done); },
+    ask: (domain, done) => {
+      if (areOn) policies.ask(domain, done);
+      else done(undefined, false);
+    },
     onFailure: (domain, what) => {
       failures.push(`${domain} ${what}`);
       policies.onFailure(domain);
     },
     tick: () => { policies.tick(); },
   };
-  const dispatcher = dispatcherFor(source, { ...OUTBOUND_DEFAULTS, backoffFirstMs: 100, mx }, () => true, resolver, Math.random, toldTo(log), heard, tally, ca);
+  const sending = { ...OUTBOUND_DEFAULTS, backoffFirstMs: 100, mx };
+  const dispatcher = dispatcherFor(source, sending, () => true, resolver, Math.random, toldTo(log), heard, tally, ca);
   t.after(async () => {
     await dispatcher.stop(100);
     https.close();
@@ -103,7 +114,11 @@ async function world(t: TestContext, options: TlsHopOptions, tls = MAY): Promise
   const queues = new Map<string, MemoryQueue>();
   const others: OtherHost[] = [];
   return {
-    zone, signed, hop, server, log, counts, failures, port, others,
+    zone, signed, broken, hop, server, log, counts, failures, port, others,
+    counting: (isOn) => {
+      areOn = isOn;
+      dispatcher.renew(sending);
+    },
     relays: () => dispatcher.nextHops().map(({ relay }) => relay),
     down: () => dispatcher.nextHops().filter(({ downSinceWallMs }) => downSinceWallMs !== undefined).map(({ relay }) => relay),
     domain: (name, hosts, text) => {
@@ -222,6 +237,21 @@ describe('mail to a domain that enforces a policy', () => {
     const said: string[] = [];
     for (const domain of ['plain.example', 'testing.example', 'one.example', 'two.example']) said.push((await on.send(domain)).slice(0, 9));
     assert.deepEqual([said, on.hop.connections], [['2.0.0 yes', '2.0.0 yes', '2.0.0 sts', '2.0.0 sts'], 2]);
+  });
+
+  test('goes nowhere by the way of before, once policies count again: not even while the DNS gives no answer', needsTls, async (t) => {
+    const on = await world(t, { offersStartTls: false });
+    on.domain('sts.example', [MX], policyText('enforce', [MX]));
+    assert.match(await on.send('sts.example'), /^4\.7\.4 none .*so says the MTA-STS policy/);
+    on.counting(false);
+    assert.match(await on.send('sts.example'), /^2\.0\.0 none /);
+    on.broken.add('MX sts.example');
+    on.counting(true);
+    assert.match(await on.send('sts.example'), /^4\.4\.3 none .*SERVFAIL/);
+    on.broken.clear();
+    on.counting(true);
+    assert.match(await on.send('sts.example'), /^4\.7\.4 none .*so says the MTA-STS policy/);
+    assert.equal(on.hop.taken.length, 1);
   });
 
   test('waits for a certificate for the host, and is told once', needsTls, async (t) => {

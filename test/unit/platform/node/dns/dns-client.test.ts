@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { createSocket } from 'node:dgram';
 import { describe, test } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
 import packet from 'dns-packet';
 
 import { DnsClient } from '../../../../../src/platform/node/dns/dns-client.js';
@@ -400,8 +401,34 @@ test('another list of resolvers is asked for everything anew, and what the one b
   const underWay = first('y.example');
   client.renew({ resolvers: [other.resolver], trustsAd: false });
   assert.equal(await first('x.example'), '192.0.2.2');
-  assert.equal(await underWay, '192.0.2.1', 'who waited has it');
+  assert.equal(await underWay, '192.0.2.2', 'who waits does not hear of the one before');
   assert.equal(await first('y.example'), '192.0.2.2');
+});
+
+test('a shorter list of resolvers is asked for what the one before has not answered', async (t) => {
+  const silent = await NameServer.start(t, () => undefined);
+  const other = await NameServer.start(t, (question) => ({ answers: [a(question.slice(2), '192.0.2.2')] }));
+  const client = new DnsClient({ resolvers: [silent.resolver, silent.resolver, silent.resolver], trustsAd: false }, { nowMs: () => 0, wallMs: () => 0 });
+  t.after(() => { client.close(); });
+  const ask = (name: string) => new Promise<DnsAnswer<'A'>>((resolve) => { client.ask(name, 'A', resolve); });
+  const answers = ['x.example', 'x.example', 'y.example'].map(ask);
+  // More often than the other list allows.
+  while (silent.asked.length < 6) await delay(20);
+  client.renew({ resolvers: [other.resolver], trustsAd: false });
+  for (const answer of await Promise.all(answers)) assert.deepEqual(answer, { kind: 'found', records: ['192.0.2.2'], isAuthentic: false });
+  assert.deepEqual([...other.asked].sort(), ['A x.example', 'A y.example']);
+});
+
+test('domains that were silent wait behind no others once the list of resolvers is another', async (t) => {
+  const silent = await NameServer.start(t, () => undefined);
+  const other = await NameServer.start(t, (question) => ({ answers: [a(question.slice(2), '192.0.2.2')] }));
+  const client = new DnsClient({ resolvers: [silent.resolver], trustsAd: false }, { nowMs: () => 0, wallMs: () => 0 }, 1);
+  t.after(() => { client.close(); });
+  const ask = (name: string) => new Promise<DnsAnswer<'A'>>((resolve) => { client.ask(name, 'A', resolve); });
+  assert.equal(failure(await ask('x.example')), '127.0.0.1: no answer in time');
+  client.renew({ resolvers: [other.resolver], trustsAd: false });
+  await Promise.all(['w.example', 'x.example', 'y.example'].map(ask));
+  assert.deepEqual(other.asked, ['A w.example', 'A x.example', 'A y.example']);
 });
 
 test('a resolver that no way leads to is passed over', async (t) => {
