@@ -10,17 +10,18 @@ import { setTimeout as sleep } from 'node:timers/promises';
 /** In getaddrinfo: lookups of next hops, of stores, of the register's endpoints. */
 const LOOKUP = 'GetAddrInfoReqWrap';
 
-/** Of a thread that has not ended (Worker). */
-const THREAD = 'MessagePort';
-/** All of them have been told to end, which takes milliseconds. */
-const THREADS_MS = 1_000;
+/** Of a thread that has not ended (Worker), and of a file that a disk has not given or taken (fs/promises). */
+const HANGING = ['MessagePort', 'FSReqPromise'];
+/** All of them have been told to end, which takes milliseconds on a machine that is not busy. */
+const THREADS_MS = 5_000;
 const LOOK_MS = 10;
 
-/** As endProcess(), when its threads have ended, or do not. */
+/** As endProcess(), when its threads and files are through, or hang. */
 export async function endWithThreads(code: number): Promise<never> {
   const untilMs = performance.now() + THREADS_MS;
-  while (isUnderWay(THREAD) && performance.now() < untilMs) await sleep(LOOK_MS);
-  if (isUnderWay(THREAD)) endBySignal(code);
+  const isHanging = (): boolean => HANGING.some(isUnderWay);
+  while (isHanging() && performance.now() < untilMs) await sleep(LOOK_MS);
+  if (isHanging()) endBySignal(code);
   endProcess(code);
 }
 

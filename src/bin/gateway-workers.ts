@@ -43,7 +43,7 @@ import type { Renewal } from '../gateway/inbound/listener.js';
 import type { NodePorts } from './node-ports.js';
 
 /** On top of delivery.stop_timeout. */
-const STOP_EXTRA_MS = 5_000;
+const STOP_EXTRA_MS = 12_000;
 
 const RUNS_OTHER = 'a worker was started by a file that is not in force: it runs another configuration '
   + 'than its fellows. Put the file right; then end this worker: it starts anew by it';

@@ -13,7 +13,7 @@ import type { KeysInFile } from './changes.js';
 import { checkFile } from './checks.js';
 import type { Path } from './keys/key.js';
 import { fileSchema } from './keys/schema.js';
-import { Problems, describe, lineOf, mayHaveSecret, pathText, problemsOfIssues } from './problems.js';
+import { Problems, bareWord, lineOf, mayHaveSecret, pathText, problemsOfIssues } from './problems.js';
 import type { Problem } from './problems.js';
 import type { Config } from './types.js';
 
@@ -76,7 +76,7 @@ export function parseConfig(text: string, file: string, options: LoadOptions): L
   const value = plainValue(document);
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     return refused([`${file}:1: file: expected a mapping with the sections gateway, store, stores, sink, `
-      + `found ${describe(value)}`]);
+      + `found ${bareWord(value)}`]);
   }
   const parsed = fileSchema.safeParse(value);
   if (!parsed.success) {

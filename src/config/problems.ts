@@ -135,7 +135,7 @@ function describeAt(value: unknown, path: Path, schema: z.ZodType): string {
   return at !== undefined && kinds.get(at)?.isSecret === true ? bareWord(value) : describe(value);
 }
 
-function bareWord(value: unknown): string {
+export function bareWord(value: unknown): string {
   const isPlain = value !== undefined && value !== null && typeof value !== 'object';
   return isPlain ? `a ${typeof value} that is not shown` : describe(value);
 }

@@ -46,7 +46,7 @@ const READY_POLL_MS = 50;
 const STORE_STOP_MS = 10_000;
 const SINK_STOP_MS = 5_000;
 /** On top of delivery.stop_timeout. */
-const GATEWAY_STOP_EXTRA_MS = 5_000;
+const GATEWAY_STOP_EXTRA_MS = 12_000;
 /** One that stands still must not hold up the line of each second. */
 const ASK_MS = 800;
 const SECRET_BYTES = 32;

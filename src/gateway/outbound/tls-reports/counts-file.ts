@@ -28,7 +28,7 @@ const FILE_BYTES_MAX = 256 * 1024 * 1024;
 const LINE_CHARACTERS_MAX = 256 * 1024;
 const PIECE_CHARACTERS = 64 * 1024;
 /** Of ordinary domains the disk takes 10,000 in a fifth of it. A stop waits no longer for it. */
-const WRITE_MS = 2_000;
+const WRITE_MS = 5_000;
 
 /** Of one gateway in a day, many times over; sums of them stay whole numbers. */
 const sessions = z.int().min(0).max(1e12);

@@ -361,7 +361,7 @@ describe('reports on TLS that are under way at a stop', () => {
     assert.deepEqual([...on.reports()].sort(), ['b.example 1 0', 'c.example 1 0']);
   });
 
-  test('wait for no disk longer than two seconds', async (t) => {
+  test('wait for no disk longer than five seconds', async (t) => {
     const on = new World(t);
     const one = await on.start(1, 1);
     one.tally.onSession('a.example', SESSION, GOOD);
@@ -372,7 +372,7 @@ describe('reports on TLS that are under way at a stop', () => {
     await on.stop(one);
     const tookMs = performance.now() - beganMs;
     await readFile(`${on.file(1)}.new`);
-    assert.ok(tookMs >= 1_900 && tookMs < 10_000, String(tookMs));
-    assert.match(on.log[0] ?? '', /can not be written: they are lost .*within 2000 ms/);
+    assert.ok(tookMs >= 4_900 && tookMs < 15_000, String(tookMs));
+    assert.match(on.log[0] ?? '', /can not be written: they are lost .*within 5000 ms/);
   });
 });
