@@ -69,8 +69,11 @@ export class PolicyJournal {
     this.#ports = ports;
   }
 
-  /** Once, before put(). `take` hears of each in the order of the file; undefined: there is none any more. */
-  async load(take: (domain: string, fetched: FetchedPolicy | undefined) => void): Promise<void> {
+  /**
+   * Before put(); once, or until it gives true: the file was read, or there is none. `take` hears of each in
+   * the order of the file; undefined: there is none any more.
+   */
+  async load(take: (domain: string, fetched: FetchedPolicy | undefined) => void): Promise<boolean> {
     let damaged = 0;
     const onLine = (line: string): void => {
       this.#lineCount++;
@@ -81,10 +84,14 @@ export class PolicyJournal {
     try {
       this.#isCut = await eachLine(this.#file, BOUNDS, onLine);
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') this.#tell('can not be read', errorText(error));
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') {
+        this.#tell('can not be read', errorText(error));
+        return false;
+      }
     }
     if (this.#isCut) damaged++;
     if (damaged > 0) this.#tell('is damaged in places, whose policies are fetched again', `${damaged} lines`);
+    return true;
   }
 
   /** `liveCount`: domains that have one now. */

@@ -49,11 +49,10 @@ export class RunningSts implements PolicySource, ExplainedPolicies {
     });
   }
 
-  /** Before mail leaves: what is kept from before. */
+  /** Before mail leaves: what is kept from before. What can't be read is tried again by the next call. */
   async load(): Promise<void> {
     if (this.#isLoaded) return;
-    this.#isLoaded = true;
-    await this.#policies.load();
+    this.#isLoaded = await this.#policies.load();
     this.#metrics.policies = this.#policies.count;
   }
 

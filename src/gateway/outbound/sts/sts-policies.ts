@@ -143,12 +143,12 @@ export class StsPolicies implements PolicySource, ExplainedPolicies {
 
   get count(): number { return this.#kept.size; }
 
-  /** Before anything is asked. */
-  async load(): Promise<void> {
-    await this.#journal?.load((domain, fetched) => {
+  /** Before anything is asked; false: what is kept can't be read. */
+  async load(): Promise<boolean> {
+    return await this.#journal?.load((domain, fetched) => {
       this.#forget(domain);
       if (fetched !== undefined) this.#keep(fetched);
-    });
+    }) ?? true;
   }
 
   /** When what is kept is written. */

@@ -127,8 +127,8 @@ export class DnsClient implements Resolver {
 
   /** Each is as one that is asked now. */
   #beginAnew(): void {
-    const untilMs = this.#clock.nowMs() + IN_LINE_MS_MAX;
     for (const asked of this.#asked.values()) {
+      const untilMs = this.#clock.nowMs() + IN_LINE_MS_MAX;
       asked.exchange?.abandon();
       Object.assign(asked, { untilMs, tries: 0, why: NO_RESOLVER, isSlow: false, exchange: undefined });
     }
