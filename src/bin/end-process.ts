@@ -10,7 +10,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 /** In getaddrinfo: lookups of next hops, of stores, of the register's endpoints. */
 const LOOKUP = 'GetAddrInfoReqWrap';
 
-/** Of a thread that has not ended (Worker), and of a file that a disk has not given or taken (fs/promises). */
+/** Of a thread that has not ended (Worker), and of a file at a disk that does not answer (fs/promises). */
 const HANGING = ['MessagePort', 'FSReqPromise'];
 /** All of them have been told to end, which takes milliseconds on a machine that is not busy. */
 const THREADS_MS = 5_000;

@@ -153,7 +153,7 @@ export function mayHaveSecret(fileLines: readonly string[], line: number): boole
   return false;
 }
 
-export function describe(value: unknown): string {
+function describe(value: unknown): string {
   if (value === undefined) return 'nothing';
   if (value === null) return 'an empty value';
   if (Array.isArray(value)) return value.length === 0 ? 'an empty list' : `a list of ${String(value.length)}`;

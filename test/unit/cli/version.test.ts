@@ -41,7 +41,7 @@ test('a verb that is missing its group, or is misspelt, is answered with the who
   for (const [args, meant] of [
     ['hold', 'queue hold'], ['suspend', 'queue suspend'], ['drain', 'store drain or host drain'], ['list', 'queue list or rules list'],
     ['show', 'queue show or config show'], ['finds', 'find'], ['holds', 'queue hold'], ['sned', 'send'], ['statsu', 'status'], ['queue hodl', 'hold'],
-    ['mailq', ''], ['telegraph', ''], ['queue foo', ''],
+    ['sendmail', ''], ['telegraph', ''], ['queue foo', ''],
   ] as const) {
     const lines: string[] = [];
     assert.equal(await runCli(args.split(' '), contextFor(lines)), 2);
