@@ -33,6 +33,13 @@ async function submit({ smtpPort }: GatewayHandle, messageId: string, ...recipie
   return /\b[0-9A-HJKMNP-TV-Z]{11}\b/.exec(reply)?.[0] ?? '';
 }
 
+/** On a busy machine a gateway may not answer in time: then it says that it is not sure, and is asked again. */
+async function sure(gateway: GatewayHandle, ...args: readonly string[]): Promise<Answer> {
+  let answer = await find(gateway, ...args, '--json');
+  for (let again = 0; answer.code === 3 && again < 5; again++) answer = await find(gateway, ...args, '--json');
+  return answer;
+}
+
 describe('find', { timeout: 360_000 }, () => {
   test('tells of what has left one gateway and waits at another, through a rotation, and names who is dead', async (t) => {
     const folder = mkdtempSync(join(tmpdir(), 'twinpost-find-'));
@@ -60,7 +67,7 @@ describe('find', { timeout: 360_000 }, () => {
       [['--rcpt', '*@down.example'], waits], [['--id', left, '--id', waiting], hasLeft, waits], [['--since', '1h'], hasLeft, waits],
       [['--rcpt', 'eve@a.example'], [...hasLeft.slice(0, 3), 'eve@a.example gateway-1']],
     ] as const) {
-      const answer = await find(second, ...args, '--json');
+      const answer = await sure(second, ...args);
       assert.deepEqual([told(answer), answer.code], [wanted, 0], `${args.join(' ')}: ${answer.error}`);
     }
     const none = await find(first, '--sender', 'nobody@*');
@@ -71,7 +78,7 @@ describe('find', { timeout: 360_000 }, () => {
     assert.match(words.out, new RegExp(`^${left}  \\S+  alice@senders\\.example  bob@a\\.example \\+1  delivered  gateway-1 \\S+:\\d+  250 `, 'm'));
 
     renameSync(logOf(0), `${logOf(0)}.1`);
-    assert.deepEqual(told(await find(second, '--message-id', 'left@talk.example', '--json')), [hasLeft], 'it lies beside the log');
+    assert.deepEqual(told(await sure(second, '--message-id', 'left@talk.example')), [hasLeft], 'it lies beside the log');
 
     await second.gateway.kill();
     const dead = await find(first, '--sender', 'alice@*', '--json');
