@@ -35,7 +35,7 @@ const IN_PLACE: Listing = { route: '', to: [] };
 export class TableFile implements RecipientTable {
   readonly head: TableHead;
   readonly #file: string;
-  readonly #fd: number;
+  #fd: number;
   readonly #seed: Buffer;
   readonly #bucketsAt: number;
   readonly #listings: readonly Listing[];
@@ -109,7 +109,10 @@ export class TableFile implements RecipientTable {
    * with ten million addresses 10 to 20 ms of a turn.
    */
   close(): void {
-    close(this.#fd, nothing);
+    const fd = this.#fd;
+    // Its number may be another file's soon.
+    this.#fd = -1;
+    close(fd, nothing);
   }
 
   /** Nobody is refused by a file that somebody writes into, instead of replacing it. */
