@@ -2,7 +2,8 @@
  * The record of a partition, as it stands in the register and is told to stores: who holds it, since which
  * term, and whose copies count. Values only; who may change one is decided in src/recovery/ownership.
  *
- *   epoch     one more, at least, with each change of the record
+ *   epoch     one more, at least, with each change of the record. A beginning stands above the seconds of the
+ *             clock, and so above what a partition had that has ended, when nobody remembers that any more
  *   term      epoch of the change that made the holder holder, with a random nonce: two changes that were
  *             made from one and the same record, before and after the register was rolled back, may bear the
  *             same number
@@ -13,7 +14,8 @@
  *             next knows of them, and names them at its end
  *   line      the terms that led to this one, newest first, each with its last epoch: what somebody was told
  *             that lies in none of them was made, and forgotten, by a register that was put back since. A
- *             term that was forgotten so stands among them once all mail of it is in a copy that counts
+ *             term that was forgotten so stands among them once all mail of it is in a copy that counts. The
+ *             oldest of many are one entry: all terms from that of a number on, whatever their nonces
  *
  * A partition that has ended is held by nobody: incarnation 0. Its members are copies that count for nothing
  * and are to be dropped (gateway/ownership/ended-partitions.ts).
@@ -87,8 +89,10 @@ export interface PartitionRecord {
   readonly line: readonly PastTerm[];
 }
 
+/** No term is given by this nonce. In a line it stands for all terms from a number on. */
+const SPAN_NONCE = 0;
 /** Below every term that is given. */
-export const NO_TERM: Term = { number: 0, nonce: 0 };
+export const NO_TERM: Term = { number: 0, nonce: SPAN_NONCE };
 
 export function isSameTerm(a: Term, b: Term): boolean {
   return a.number === b.number && a.nonce === b.nonce;
@@ -112,17 +116,13 @@ export function isEnded({ holder }: PartitionRecord): boolean {
 
 /** Of a record that gives the partition another term. */
 export function lineAfter({ term, epoch, line }: PartitionRecord): readonly PastTerm[] {
-  return [{ term, epoch }, ...line].slice(0, LINE_MAX);
+  return within([{ term, epoch }, ...line]);
 }
 
-/**
- * With a term that was undone, up to this epoch, nothing of which is missing here: its copies may go. How far
- * back the line reaches stays as it was: to the beginning, if it is empty.
- */
+/** With a term that was undone, up to this epoch, nothing of which is missing here: its copies may go. */
 export function lineWith(line: readonly PastTerm[], undone: PastTerm): readonly PastTerm[] {
-  const before = line.length === 0 ? [{ term: NO_TERM, epoch: 0 }] : line;
-  const others = before.filter(({ term }) => !isSameTerm(term, undone.term));
-  return [...others, undone].sort((a, b) => b.epoch - a.epoch).slice(0, LINE_MAX);
+  const others = line.filter(({ term }) => !isSameTerm(term, undone.term));
+  return within([...others, undone].sort((a, b) => b.epoch - a.epoch));
 }
 
 /**
@@ -132,32 +132,32 @@ export function lineWith(line: readonly PastTerm[], undone: PastTerm): readonly 
 export function lineWithout(
   line: readonly PastTerm[], copies: readonly GivenUpCopy[],
 ): readonly PastTerm[] {
-  const isTheirs = ({ term, epoch }: PastTerm): boolean =>
-    copies.some((copy) => term.number <= copy.epoch && copy.epoch <= epoch);
-  const first = line.at(-1);
-  const rest = line.filter((past) => !isTheirs(past));
-  // What is older than the line reaches back stays so.
-  if (first !== undefined && isTheirs(first)) rest.push({ term: NO_TERM, epoch: first.term.number - 1 });
-  return rest;
+  return line.filter(({ term, epoch }) =>
+    !copies.some((copy) => term.number <= copy.epoch && copy.epoch <= epoch));
 }
 
 /**
- * Was the record that was told made on the way to this one? What is older than the line reaches back is taken
- * for it.
+ * Was the record that was told made on the way to this one? Not what is older than the line: the partition
+ * had ended, or the register was lost, and whoever began it anew knew nothing of that.
  */
 export function isOfLine({ term, line }: Pick<PartitionRecord, 'term' | 'line'>, told: PastTerm): boolean {
-  if (isSameTerm(told.term, term) || told.epoch <= beforeLine(line)) return true;
-  return line.some((past) => isSameTerm(told.term, past.term) && told.epoch <= past.epoch);
+  if (isSameTerm(told.term, term)) return true;
+  return line.some((past) => told.epoch <= past.epoch
+    && (isSpan(past) ? past.term.number <= told.term.number : isSameTerm(told.term, past.term)));
 }
 
-/**
- * The last epoch before the line. Of a partition that has ended and was begun anew, when nobody knew that any
- * more, the first terms bear the same numbers: its mail is not of the line of that end.
- */
-function beforeLine(line: readonly PastTerm[]): number {
-  const first = line.at(-1);
-  if (first === undefined) return 0;
-  return isSameTerm(first.term, NO_TERM) ? first.epoch : first.term.number - 1;
+/** All terms from this number on, up to the epoch; else one term. */
+function isSpan({ term }: PastTerm): boolean {
+  return term.nonce === SPAN_NONCE;
+}
+
+/** What a record has no room for becomes one with the oldest that it has room for. */
+function within(line: readonly PastTerm[]): readonly PastTerm[] {
+  if (line.length <= LINE_MAX) return line;
+  const older = line.slice(LINE_MAX - 1);
+  const number = Math.min(...older.map(({ term }) => term.number));
+  const epoch = Math.max(...older.map((past) => past.epoch));
+  return [...line.slice(0, LINE_MAX - 1), { term: { number, nonce: SPAN_NONCE }, epoch }];
 }
 
 /** For tables and traces. */

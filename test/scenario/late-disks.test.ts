@@ -5,7 +5,9 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { COMMITTED } from '../../src/gateway/mail-types.js';
+import { LINE_MAX } from '../../src/protocol/fields.js';
 import type { PartitionHolder } from '../../src/recovery/ownership/holder.js';
+import { RegisterMap } from '../../src/register/core/register-map.js';
 import { LETTERS, loaded, recordOf, untilHeldBy } from './pair.js';
 import type { Pair } from './pair.js';
 import type { StoreNode } from './store-node.js';
@@ -33,10 +35,10 @@ function holderAt({ group, name }: Pair, id: string): PartitionHolder {
   return [...(group.gateway(id).core?.holdings.all() ?? [])].find((each) => each.name === name)?.holder ?? assert.fail('it is held');
 }
 
-/** Empty, with the disks of all its stores in a drawer; and what came since. */
-function lateDisks(): { readonly world: World; readonly disks: readonly Uint8Array[][] } {
+/** Empty, with the disks of all its stores in a drawer; and what came since. The register is as before, or lost, too. */
+function lateDisks(isRegisterLost = false): { readonly world: World; readonly disks: readonly Uint8Array[][] } {
   const world = World.started();
-  world.hops.script = () => 'hang';
+  world.hops.script = () => 'unreachable';
   take(world, OLD);
   world.gateway.kill();
   const disks = world.stores.map((store) => {
@@ -45,6 +47,8 @@ function lateDisks(): { readonly world: World; readonly disks: readonly Uint8Arr
     store.putBack([]);
     return disk;
   });
+  world.run(5000);
+  if (isRegisterLost) world.register.restore(new RegisterMap());
   for (const store of world.stores) store.start();
   world.startGateway();
   world.run(30_000);
@@ -84,6 +88,28 @@ describe('disks that come late', () => {
       world.hops.script = () => 'accept';
       world.run(180_000);
       assert.ok(world.letters.delivered >= (isGatewayUp ? OLD + NEW : OLD) * QUEUES.length, String(world.letters.delivered));
+      assert.deepEqual(world.gateway.core?.holdings.waiting(), []);
+    });
+  }
+
+  /** Takeovers since: as many as one line has room for, and more. */
+  for (const terms of [0, 1, 2, LINE_MAX + 1]) {
+    test(`though the register was lost when they were away, ${String(terms)} takeovers ago: nothing is lost`, () => {
+      const { world, disks } = lateDisks(true);
+      for (let term = 0; term < terms; term++) {
+        world.gateway.kill();
+        world.startGateway();
+        world.run(5000);
+        world.untilLevel();
+      }
+      for (const store of world.stores) stop(world, store);
+      world.stores.forEach((store, at) => {
+        store.putBack(disks[at] ?? assert.fail('each has a disk'));
+        store.start();
+      });
+      world.hops.script = () => 'accept';
+      world.run(180_000);
+      assert.ok(world.letters.delivered >= (OLD + NEW) * QUEUES.length, String(world.letters.delivered));
       assert.deepEqual(world.gateway.core?.holdings.waiting(), []);
     });
   }

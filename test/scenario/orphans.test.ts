@@ -5,7 +5,9 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { COMMITTED } from '../../src/gateway/mail-types.js';
+import { LINE_MAX } from '../../src/protocol/fields.js';
 import { partitionName } from '../../src/protocol/partition-record.js';
+import type { RegisterMap } from '../../src/register/core/register-map.js';
 import { checkNoDuplicates, checkNoLoss, checkOrder } from './checks.js';
 import { Group } from './group.js';
 import type { GroupOptions } from './group.js';
@@ -202,10 +204,19 @@ describe('partitions that nobody serves any more', () => {
     assert.equal(group.log.count('no configuration serves these partitions any more'), 2);
   });
 
-  test('a disk from before the end takes nothing from what was begun anew since, though nobody else remembers', () => {
+  /** More terms than a line names, too. */
+  for (const terms of [1, LINE_MAX + 1]) test(`a disk from before the end takes nothing from what was begun anew since, though nobody else remembers: ${String(terms)}`, () => {
     const group = left(['gw-0'], 6, {
       gateways: ['gw-0', 'gw-1'], groupOf: { 'gw-1': ['gw-1'] }, alone: ['gw-1'], stores: 3,
     });
+    group.hops.script = () => 'hang';
+    for (let term = 1; term < terms; term++) {
+      group.gateway('gw-0').start();
+      group.until(() => group.served('gw-0', 'gw-0').length === 4, 'its partitions', 120_000);
+      group.run(3000);
+      group.gateway('gw-0').kill();
+    }
+    group.hops.script = () => 'accept';
     group.gateway('gw-1').start();
     group.until(() => isGone(group, 'gw-0', 4), 'the end of its partitions', 120_000);
     group.gateway('gw-1').kill();
@@ -229,6 +240,45 @@ describe('partitions that nobody serves any more', () => {
     group.until(() => group.letters.delivered === 28, 'all deliveries', 180_000);
     judged(group);
   });
+
+  /** gw-0 begins its partitions anew, which nobody remembers, and has 8 messages; then the register is put back. */
+  function begunAnewBefore(group: Group, snapshot: RegisterMap): void {
+    group.gateway('gw-1').kill();
+    for (const store of group.stores) {
+      store.kill();
+      store.start();
+    }
+    group.hops.script = () => 'unreachable';
+    group.gateway('gw-0').start();
+    group.until(() => group.served('gw-0', 'gw-0').length === 4, 'its partitions, begun anew', 120_000);
+    for (let i = 0; i < 8; i++) group.submit('gw-0', ['q1', 'q2']);
+    group.run(1000);
+    assert.equal(group.letters.count(COMMITTED), 14);
+    group.gateway('gw-0').kill();
+    group.register.restore(snapshot);
+    group.run(1000);
+    group.hops.script = () => 'accept';
+  }
+
+  for (const [who, stores] of [['gw-0', 2], ['gw-0', 3], ['gw-1', 2], ['gw-1', 3]] as const) {
+    test(`a register put back to their end takes nothing from what was begun anew since: ${who} goes on, ${String(stores)} stores`, () => {
+      const group = left(['gw-0'], 6, {
+        gateways: ['gw-0', 'gw-1'], groupOf: { 'gw-1': ['gw-1'] }, alone: ['gw-1'], stores,
+      });
+      const areEnded = (): boolean => [0, 1, 2, 3].every((n) => group.register.recordOf(partitionName('gw-0', n))?.holder.incarnation === 0);
+      let snapshot: RegisterMap | undefined;
+      group.gateway('gw-1').start();
+      group.until(() => {
+        if (areEnded()) snapshot ??= group.register.snapshot();
+        return isGone(group, 'gw-0', 4);
+      }, 'their end', 120_000);
+      assert.ok(snapshot !== undefined);
+      begunAnewBefore(group, snapshot);
+      group.gateway(who).start();
+      group.until(() => group.letters.delivered === 28, 'all deliveries', 240_000);
+      judged(group);
+    });
+  }
 
   test('a store that had a copy and is down when its gateway starts is waited for, though it can\'t be found', () => {
     const group = left(['gw-0'], 6, {
@@ -380,6 +430,16 @@ describe('partitions that nobody serves any more', () => {
     assert.equal(group.letters.delivered, 13);
     for (const { store } of group.stores) for (const copy of store?.partitions.copies() ?? []) assert.equal(copy.count, 0);
     assert.equal(group.gateway('gw-0').register?.bridge.givenUp().size, 0);
+    judged(group);
+  });
+
+  test('a register put back to when a store was given up takes nothing from what was begun anew since', () => {
+    const group = givenUp();
+    const snapshot = group.register.snapshot();
+    for (const id of ['gw-0', 'gw-1']) group.cutOff(id, false, [group.store('a')]);
+    begunAnewBefore(group, snapshot);
+    group.gateway('gw-0').start();
+    group.until(() => group.letters.delivered === 28, 'all deliveries', 240_000);
     judged(group);
   });
 

@@ -10,7 +10,7 @@
  * seen.
  */
 import type { PartitionRecord } from '../../protocol/partition-record.js';
-import { nobody } from '../../protocol/partition-record.js';
+import { NO_TERM, nobody } from '../../protocol/partition-record.js';
 import { BrokenRule } from '../../base/json-shape.js';
 import { GIVEN_UP, givenUpKey, givenUpStoreOf } from '../../register/keys.js';
 import { unchanged, type Entry, type Outcome, type Register } from '../../register/port.js';
@@ -24,7 +24,7 @@ type Change = (copies: readonly EndedCopy[]) => readonly EndedCopy[] | string;
 /** Held by nobody, and with no copy that counts: all that is older led to it. */
 export function endedBy({ partition, epoch, nonce }: EndedCopy): PartitionRecord {
   const term = { number: epoch, nonce };
-  const line = [{ term, epoch }];
+  const line = [{ term: NO_TERM, epoch }];
   return { epoch, term, holder: nobody(partition), members: [], gaveUp: [], left: [], line };
 }
 

@@ -86,7 +86,7 @@ export interface HoldingCounters extends AdoptionCounters {
   founded: number;
 }
 
-const NONCES = 2 ** 53;
+const NONCES = 2 ** 53 - 1;
 /** What was sent on a path that failed, or its answer, is lost. */
 const CLEAR_AGAIN_MS = 1_000;
 /** A partition that is given away starts nothing: for no longer than this, and then not soon again. */
@@ -450,7 +450,8 @@ export class Holding implements RegisterSink {
       mayBegin: () => this.#ports.mayBegin(this.name),
       isProvenDead: (holder) => register.isProvenDead(holder),
       session: () => register.session(),
-      nonce: () => Math.floor(this.#ports.random() * NONCES),
+      nonce: () => 1 + Math.floor(this.#ports.random() * NONCES),
+      wallSeconds: () => Math.floor(this.#ports.clock.wallMs() / 1000),
       trace: (event) => { this.#trace(event, log); },
     };
   }

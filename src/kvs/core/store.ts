@@ -24,7 +24,7 @@ import type { List } from '../../protocol/messages/list.js';
 import type { Listed } from '../../protocol/messages/listed.js';
 import { LISTED_MAX } from '../../protocol/messages/listed.js';
 import type { Tell } from '../../protocol/messages/tell.js';
-import { isMemberOf, ownerOf } from '../../protocol/partition-record.js';
+import { isEnded, isMemberOf, ownerOf } from '../../protocol/partition-record.js';
 import {
   DECLINED_FULL, DECLINED_LOWER, DECLINED_NO_COPY, DECLINED_OTHER_NONCE, DECLINED_STALE, REFUSAL_FENCED,
   REFUSAL_INVALID, REFUSAL_LIMIT, REFUSAL_UNKNOWN,
@@ -307,9 +307,9 @@ export class Store {
     return { after, partitions, isLast: partitions.length === names.length };
   }
 
-  /** Does the record that was told last count on the copy here? */
-  isMember(copy: MirroredPartition): boolean {
-    return isMemberOf(copy.fence.told?.members ?? [], this.storeId, this.bootId);
+  /** Does the record that was told last count on the copy here? One that has ended counts on none. */
+  isMember({ fence: { told } }: MirroredPartition): boolean {
+    return told !== undefined && !isEnded(told) && isMemberOf(told.members, this.storeId, this.bootId);
   }
 
   /** Why a request may not touch the copy behind its handle, or 0. */

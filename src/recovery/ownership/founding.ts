@@ -22,7 +22,6 @@
  * Where it came to nothing, its term stands at stores: the next record above it, told there, takes it back
  * (partition-set.ts), and a copy that it had emptied is none (isFoundedApart).
  */
-import { LINE_MAX } from '../../protocol/fields.js';
 import type {
   GivenUpCopy, HolderId, PartitionRecord, PastTerm, RecordedMember, Term,
 } from '../../protocol/partition-record.js';
@@ -194,9 +193,5 @@ export function lacksCopy(reason: number): boolean {
  * it is none: it stands at its beginning, under a term that did not lead to the record.
  */
 export function isFoundedApart({ number, term }: CopyPosition, record: PartitionRecord): boolean {
-  const { line } = record;
-  if (number !== 0 || isSameTerm(term, NO_TERM) || isSameTerm(term, record.term)) return false;
-  if (line.some((past) => isSameTerm(past.term, term))) return false;
-  // Of what is older than the line reaches back nothing is known.
-  return line.length < LINE_MAX || term.number > (line.at(-1)?.term.number ?? 0);
+  return number === 0 && !isSameTerm(term, NO_TERM) && !isOfLine(record, { term, epoch: term.number });
 }

@@ -1293,7 +1293,7 @@ export class PartitionHolder {
     this.#enter(HolderState.FOUNDING, nowMs, base.isLoss ? 'every copy is lost' : 'a new partition');
     const { members, stores } = this.#ports;
     const ports = {
-      members, stores, nextTerm: () => this.#nextTerm(),
+      members, stores, nextTerm: () => this.#firstTerm(),
       isUp: (copy: RecordedMember) => this.#isUp(copy), isGone: (copy: RecordedMember) => this.#isGone(copy),
     };
     this.#founding = new Founding(this.#options, ports, base, this.#newest, nowMs);
@@ -1811,6 +1811,15 @@ export class PartitionHolder {
   #nextEpoch(): number {
     this.#highestEpoch += 1;
     return this.#highestEpoch;
+  }
+
+  /**
+   * Of a beginning. What the partition had may have ended, and be forgotten by all who could be asked: a disk
+   * that is found later must not take that end for newer.
+   */
+  #firstTerm(): Term {
+    this.#noteEpoch(this.#ports.wallSeconds());
+    return this.#nextTerm();
   }
 
   #nextTerm(): Term {

@@ -184,6 +184,8 @@ export interface HolderPorts {
   session(): { readonly id: number; readonly endsMs: number };
   /** Unequal for two processes that found or take at once. */
   nonce(): number;
+  /** Seconds of the wall clock: what begins now stands above what began and ended before. */
+  wallSeconds(): number;
   trace(event: string): void;
 }
 

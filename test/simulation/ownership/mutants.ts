@@ -51,6 +51,7 @@ const HOLDINGS = 'test/simulation/ownership/sim-holdings.js';
 const ENDED = 'src/gateway/ownership/ended-partitions.js';
 const ORPHANS = 'src/gateway/ownership/orphans.js';
 const RECORD_TEST = 'test/unit/protocol/partition-record.test.ts';
+const LATE_DISKS_TEST = 'test/scenario/late-disks.test.ts';
 const ORPHANS_TEST = 'test/scenario/orphans.test.ts';
 
 export const OWNERSHIP_MUTANTS: readonly OwnershipMutant[] = [
@@ -270,8 +271,12 @@ export const OWNERSHIP_MUTANTS: readonly OwnershipMutant[] = [
     old: 'const isOpen = this.#untold(partition, ending).length > 0;', new: 'const isOpen = nowMs < 0;' },
   { rule: '15', name: 'a disk that is found after an end is not told of it', heldBy: ORPHANS_TEST, file: 'src/gateway/ownership/holdings.js',
     old: 'if (isMissed || ', new: 'if (' },
-  { rule: '15', name: 'what is told within the first term of a line is older than it', heldBy: RECORD_TEST, file: 'src/protocol/partition-record.js',
-    old: 'told.epoch <= beforeLine(line)', new: 'told.epoch <= (line.at(-1)?.epoch ?? 0)' },
+  { rule: '15', name: 'a beginning stands no higher than what is remembered', heldBy: ORPHANS_TEST, file: HOLDER,
+    old: 'this.#noteEpoch(this.#ports.wallSeconds());', new: '' },
+  { rule: '15', name: 'what is older than the line is known', heldBy: LATE_DISKS_TEST, file: 'src/protocol/partition-record.js',
+    old: 'return line.some((past) =>', new: 'return told.epoch < (line.at(-1)?.term.number ?? 0) || line.some((past) =>' },
+  { rule: '15', name: 'what a line has no room for is forgotten', heldBy: RECORD_TEST, file: 'src/protocol/partition-record.js',
+    old: '{ term: { number, nonce: SPAN_NONCE }, epoch }', new: 'line[LINE_MAX - 1]' },
   { rule: 'orphans', name: 'who has no key is gone never', isApart: true, file: ORPHANS,
     old: 'nowMs - sinceMs >= graceMs ? sinceMs : undefined', new: 'nowMs < 0 ? sinceMs : undefined' },
   { rule: 'orphans', name: 'a partition ends with mail in it', isApart: true, file: HOLDINGS,

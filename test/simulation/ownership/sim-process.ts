@@ -497,7 +497,9 @@ export class Part {
       isProvenDead: (holder) => process.provesDead && holder.gatewayId === process.self.gatewayId
         && holder.incarnation < process.self.incarnation,
       session: () => process.session,
-      nonce: () => world.random.below(1_000_000_000),
+      nonce: () => 1 + world.random.below(1_000_000_000),
+      // A clock that no change of a record outruns.
+      wallSeconds: () => Math.floor(world.events.nowMs),
       trace: (event) => { world.trace(`${process.key} ${event}`); },
     };
   }

@@ -20,7 +20,7 @@ export function idleHolder(partition = 'gw-1/1'): PartitionHolder {
       memory: { read: nothing, readOn: nothing, begin: nothing, noteLoss: nothing, forget: nothing, stop: nothing, resume: nothing, adopt: nothing },
       mayBegin: () => true, isProvenDead: () => false,
       session: () => ({ id: 1, endsMs: Infinity }),
-      nonce: () => 1,
+      nonce: () => 1, wallSeconds: () => 0,
       trace: nothing,
     },
   );

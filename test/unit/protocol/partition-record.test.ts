@@ -1,18 +1,50 @@
 /** The line of a record: which records led to it, and which were made by a register that was put back since. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { endedBy } from '../../../src/gateway/ownership/given-up-rules.js';
 import { LINE_MAX } from '../../../src/protocol/fields.js';
 import type { PastTerm } from '../../../src/protocol/partition-record.js';
-import { isOfLine, lineWith } from '../../../src/protocol/partition-record.js';
+import { isOfLine, lineAfter, lineWith, lineWithout, nobody } from '../../../src/protocol/partition-record.js';
 
 const past = (number: number, epoch: number, nonce = 1): PastTerm => ({ term: { number, nonce }, epoch });
 const { term } = past(90, 90);
+const record = { epoch: 90, term, holder: nobody('gw-1/1'), members: [], gaveUp: [], left: [] };
+
+const FULL = Array.from({ length: LINE_MAX }, (_, i) => past(2 * (30 - i), 2 * (30 - i) + 1));
 
 describe('a line', () => {
-  test('has nothing of a partition that ended, and was begun anew by numbers that it has', () => {
-    const line = [past(4, 4), past(1, 3)];
-    for (const epoch of [1, 3]) assert.equal(isOfLine({ term: past(5, 5).term, line }, past(1, epoch, 2)), false);
-    assert.equal(isOfLine({ term: past(5, 5).term, line: [past(4, 4)] }, past(1, 3, 2)), true, 'older than it reaches back');
+  test('has the terms that it names, each up to its last epoch, and nothing from before', () => {
+    const line = [past(30, 31), past(20, 22)];
+    for (const told of [past(30, 31), past(20, 20), past(20, 22)]) assert.equal(isOfLine({ term, line }, told), true);
+    assert.equal(isOfLine({ term, line }, past(20, 23)), false, 'later');
+    assert.equal(isOfLine({ term, line }, past(20, 21, 2)), false, 'another one of that number');
+    assert.equal(isOfLine({ term, line }, past(5, 6)), false, 'before it');
+    assert.equal(isOfLine({ term, line: [] }, past(5, 6)), false);
+    assert.equal(isOfLine({ term, line: [] }, { term, epoch: 95 }), true);
+  });
+
+  test('of more terms than it has room for begins where it began, and tells the oldest of them apart no more', () => {
+    const line = lineAfter({ ...record, term: past(70, 70).term, epoch: 71, line: FULL });
+    assert.equal(line.length, LINE_MAX);
+    const [oldest, second] = [FULL[LINE_MAX - 1], FULL[LINE_MAX - 2]];
+    assert.ok(oldest !== undefined && second !== undefined);
+    for (const told of [oldest, second, past(oldest.term.number, oldest.epoch, 2)]) {
+      assert.equal(isOfLine({ term, line }, told), true);
+    }
+    assert.equal(isOfLine({ term, line }, past(oldest.term.number - 1, oldest.epoch)), false, 'begun before');
+    assert.equal(isOfLine({ term, line }, past(second.term.number, second.epoch + 1)), false, 'later');
+    assert.equal(isOfLine({ term, line: lineAfter({ ...record, epoch: 81, line }) }, oldest), true, 'once more');
+  });
+
+  test('of an end of which only the epoch is known has all up to it', () => {
+    const ended = endedBy({ partition: 'gw-1/1', epoch: 7, nonce: 5 });
+    for (const told of [past(1, 1), past(7, 7, 3)]) assert.equal(isOfLine(ended, told), true);
+    assert.equal(isOfLine(ended, past(7, 8)), false);
+  });
+
+  test('knows nothing of a term in which a copy counted last that may have more', () => {
+    const copy = { storeId: 'a', bootId: 'b1', epoch: 24 };
+    assert.deepEqual(lineWithout([past(30, 31), past(20, 25), past(5, 6)], [copy]), [past(30, 31), past(5, 6)]);
   });
 });
 
@@ -37,5 +69,12 @@ describe('a line with a term that was undone', () => {
     const line = lineWith(full, past(14, 15, 2));
     assert.equal(line.length, LINE_MAX);
     assert.equal(isOfLine({ term, line }, past(14, 15, 2)), true);
+  });
+
+  test('older than all that a full line names is part of its oldest: nobody asks for it again', () => {
+    const undone = past(5, 8, 2);
+    const line = lineWith(FULL, undone);
+    assert.equal(line.length, LINE_MAX);
+    assert.equal(isOfLine({ term, line }, undone), true);
   });
 });

@@ -7,6 +7,7 @@ import { describe, test } from 'node:test';
 import { Prng } from '../../../../src/base/prng.js';
 import type { RegisterSink } from '../../../../src/gateway/ownership/ownership-register.js';
 import type { PartitionRecord } from '../../../../src/protocol/partition-record.js';
+import { NO_TERM } from '../../../../src/protocol/partition-record.js';
 import type { RegisterPort, Stamped } from '../../../../src/recovery/ownership/ports.js';
 import { encodePartition } from '../../../../src/register/records.js';
 import { KeptLog } from '../../../scenario/ports.js';
@@ -228,7 +229,7 @@ describe('a record', () => {
     add('store-a', 8);
     assert.deepEqual(answers, ['', '', '']);
     world.ask(sink, () => { port.read(1); });
-    const ended = { epoch: 12, term: { number: 12, nonce: 13 }, holder: { gatewayId: 'gw-1', incarnation: 0 }, members: [], gaveUp: [], left: [], line: [{ term: { number: 12, nonce: 13 }, epoch: 12 }] };
+    const ended = { epoch: 12, term: { number: 12, nonce: 13 }, holder: { gatewayId: 'gw-1', incarnation: 0 }, members: [], gaveUp: [], left: [], line: [{ term: NO_TERM, epoch: 12 }] };
     assert.deepEqual(sink.stamped as unknown, { revision: '0', record: ended, hasSession: false, isDoubted: false });
     assert.deepEqual([...bridge.givenUp()].map(([storeId, copies]) => [storeId, copies.map(({ epoch }) => epoch)]), [['store-a', [9]], ['store-b', [12]]]);
     // It may be begun anew.

@@ -5,6 +5,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { Store } from '../../../../src/kvs/core/store.js';
+import { nobody } from '../../../../src/protocol/partition-record.js';
 import { FENCE_FILL, FENCE_FOUND, FENCE_JOIN } from '../../../../src/protocol/messages/fence.js';
 import {
   DECLINED_FULL, DECLINED_LOWER, DECLINED_NO_COPY, DECLINED_OTHER_NONCE, DECLINED_STALE, REFUSAL_FENCED, REFUSAL_UNKNOWN,
@@ -332,11 +333,14 @@ describe('TELL', () => {
   test('names this store as a member by id and boot', () => {
     const store = newStore();
     const copy = found(store);
+    const holder = { gatewayId: 'g1', incarnation: 1 };
     assert.equal(store.isMember(copy), false, 'nothing was told');
-    store.tell({ partition: 'g1/1', record: recordOf(2, { members: [OTHER, HERE] }), isOut: false });
+    store.tell({ partition: 'g1/1', record: recordOf(2, { holder, members: [OTHER, HERE] }), isOut: false });
     assert.equal(store.isMember(copy), true);
-    store.tell({ partition: 'g1/1', record: recordOf(3, { members: [{ storeId: 'store-a', bootId: 'ff'.repeat(16) }] }), isOut: false });
+    store.tell({ partition: 'g1/1', record: recordOf(3, { holder, members: [{ storeId: 'store-a', bootId: 'ff'.repeat(16) }] }), isOut: false });
     assert.equal(store.isMember(copy), false);
+    store.tell({ partition: 'g1/1', record: recordOf(4, { holder: nobody('g1/1'), members: [HERE] }), isOut: false });
+    assert.equal(store.isMember(copy), false, 'to be dropped');
   });
 });
 

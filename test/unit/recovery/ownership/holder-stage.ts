@@ -32,6 +32,7 @@ export class Stage {
   nowMs = 0;
   areStoresKnown = true;
   mayBegin = true;
+  wallSeconds = 0;
   readonly up = new Map([['a', 'b1'], ['b', 'b1'], ['c', 'b1']]);
   readonly reads: number[] = [];
   rulesAsked = 0;
@@ -190,6 +191,7 @@ export class Stage {
       isProvenDead: (holder) => holder.gatewayId === 'g1' && holder.incarnation < SELF.incarnation,
       session: () => ({ id: 1, endsMs: Infinity }),
       nonce: () => 77,
+      wallSeconds: () => this.wallSeconds,
       trace: (event) => { this.traced.push(event); },
     };
   }

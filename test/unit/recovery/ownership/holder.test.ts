@@ -433,6 +433,17 @@ test('what nobody was told of begins empty as a loss when a store was given up f
   assert.deepEqual(stage.begun, [true]);
 });
 
+test('a beginning stands above the seconds of the clock, and above what is known', () => {
+  for (const [wallSeconds, wanted] of [[1000, 1001], [0, 1]] as const) {
+    const stage = new Stage();
+    stage.wallSeconds = wallSeconds;
+    stage.answerRead('r1', undefined);
+    for (const storeId of stage.up.keys()) stage.asked(storeId, false);
+    stage.tick();
+    assert.equal(stage.founds.at(-1)?.term.number, wanted);
+  }
+});
+
 test('who takes over waits for no member that has lost its copy while it lives', () => {
   const stage = new Stage();
   stage.answerRead('r1', recordOf(1, OLDER, 'a', 'b'));
