@@ -2,9 +2,9 @@
  * Partitions that stores have, and the register does not name: it was lost, or put back to an older state,
  * and whoever would have written their records again is dead. Of those that a process has met before it knows
  * itself (rule 15 of docs/model); one that starts later knows none, and mail of a gateway that stays dead
- * would lie there unseen. So each store is asked now and then for which partitions its copy counts, and those
- * without a record are met like any others (holdings.ts): who may take them, and when, is decided by what all
- * stores were told.
+ * would lie there unseen. So each store is asked now and then for which partitions its copy counts, or is
+ * served by nobody, and those without a record are met like any others (holdings.ts): who may take them, and
+ * when, is decided by what all stores were told.
  *
  *   a store is up ─ soon, then again and again / LIST ─► LISTED, page by page ─ the last ─► what has none
  */

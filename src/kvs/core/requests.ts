@@ -268,10 +268,10 @@ export class Requests {
   }
 
   #onList(sequence: number, control: Uint8Array): void {
-    const { packer, outbox } = this.#ports;
+    const { packer, outbox, clock } = this.#ports;
     const message = decodeList(packer, control);
     if (message instanceof InvalidMessage) this.#malformed(LIST, message.rule);
-    else outbox.frame(LISTED, sequence, encodeListed(packer, this.#store.list(message)));
+    else outbox.frame(LISTED, sequence, encodeListed(packer, this.#store.list(message, clock.nowMs())));
   }
 
   #onRelease(sequence: number, control: Uint8Array): void {

@@ -297,11 +297,15 @@ export class Store {
     return true;
   }
 
-  /** Asked seldom: all names are looked at. */
-  list({ after }: List): Listed {
+  /**
+   * Copies that count, and what nobody serves: it may have been filled and never recorded, and its end told
+   * while the disk with it was away. Asked seldom: all names are looked at.
+   */
+  list({ after }: List, nowMs: number): Listed {
     const names: string[] = [];
     for (const copy of this.partitions.copies()) {
-      if (copy.partition > after && this.isMember(copy)) names.push(copy.partition);
+      const isListed = this.isMember(copy) || copy.fence.isUnserved(nowMs);
+      if (copy.partition > after && isListed) names.push(copy.partition);
     }
     const partitions = names.sort().slice(0, LISTED_MAX);
     return { after, partitions, isLast: partitions.length === names.length };

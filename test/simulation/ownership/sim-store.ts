@@ -4,7 +4,7 @@
  * messages only.
  */
 import type { HolderId, PartitionRecord, Term } from '../../../src/protocol/partition-record.js';
-import { NO_TERM, isMemberOf } from '../../../src/protocol/partition-record.js';
+import { NO_TERM, isEnded, isMemberOf } from '../../../src/protocol/partition-record.js';
 import { FenceVerdict, PartitionFence, isUndoneBy } from '../../../src/kvs/core/ownership/partition-fence.js';
 import type { CarriedFence } from '../../../src/kvs/core/ownership/partition-fence.js';
 import type { FenceNotice, HeartbeatAnswer } from '../../../src/kvs/core/ownership/process-leases.js';
@@ -357,10 +357,14 @@ export class SimStore {
     return true;
   }
 
-  /** As Store.list: of which the copy here counts, as far as was told. */
+  /** As Store.list: of which the copy here counts, as far as was told, and what nobody serves. */
   list(): readonly string[] {
-    return [...this.copies.keys()].filter((partition) =>
-      isMemberOf(this.#fences.get(partition)?.told?.members ?? [], this.storeId, this.bootId)).sort();
+    return [...this.copies.keys()].filter((partition) => {
+      const fence = this.#fence(partition);
+      const { told } = fence;
+      const isMember = told !== undefined && !isEnded(told) && isMemberOf(told.members, this.storeId, this.bootId);
+      return isMember || fence.isUnserved(this.#clock());
+    }).sort();
   }
 
   /** Messages in a copy, in memory or in its file. */

@@ -137,8 +137,12 @@ export class PartitionFence {
    * be recorded at this moment: it is not founded over while that holder's lease runs.
    */
   mayFound(asker: HolderId, nowMs: number): boolean {
-    const holder = this.#holder;
-    return holder === undefined || isSameHolder(holder, asker) || this.leaseLeftMs(holder, nowMs) === 0;
+    return this.isUnserved(nowMs) || (this.#holder !== undefined && isSameHolder(this.#holder, asker));
+  }
+
+  /** Nobody has a lease here. */
+  isUnserved(nowMs: number): boolean {
+    return this.#holder === undefined || this.leaseLeftMs(this.#holder, nowMs) === 0;
   }
 
   /**

@@ -344,6 +344,21 @@ describe('TELL', () => {
   });
 });
 
+describe('LIST', () => {
+  test('names copies that count, and those that nobody serves', () => {
+    const store = newStore();
+    found(store);
+    const listed = (nowMs: number): readonly string[] => store.list({ after: '' }, nowMs).partitions;
+    assert.deepEqual(listed(0), ['g1/1'], 'no lease was given');
+    store.heartbeat(accountOf(store), 0, 1_000);
+    assert.deepEqual(listed(1_000 + LEASE_MS - 1), [], 'it may be recorded at any moment');
+    assert.deepEqual(listed(1_000 + LEASE_MS), ['g1/1'], 'filled, and never recorded');
+    const holder = { gatewayId: 'g1', incarnation: 1 };
+    store.tell({ partition: 'g1/1', record: recordOf(2, { holder, members: [HERE] }), isOut: false });
+    assert.deepEqual(listed(1_000), ['g1/1'], 'it counts');
+  });
+});
+
 describe('ASK', () => {
   test('tells of a complete copy, the lease, and the record that was told, and leaves nothing behind', () => {
     const store = newStore();

@@ -136,7 +136,7 @@ export const ORIGIN = termOf(1);
 /** The store in this boot as the only member, unless said otherwise. */
 export function recordOf(epoch: number, more: Partial<PartitionRecord> = {}): PartitionRecord {
   return {
-    epoch, term: ORIGIN, holder: { gatewayId: 'g1', incarnation: 0 }, members: [{ storeId: 'store-a', bootId: BOOT_ID }], gaveUp: [], left: [], line: [], ...more,
+    epoch, term: ORIGIN, holder: { gatewayId: 'g1', incarnation: 1 }, members: [{ storeId: 'store-a', bootId: BOOT_ID }], gaveUp: [], left: [], line: [], ...more,
   };
 }
 

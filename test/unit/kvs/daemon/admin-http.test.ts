@@ -36,7 +36,7 @@ test('admin HTTP tells health, metrics, status and partitions, to those with the
   const { digest, ...first } = page.rows[0] ?? {};
   assert.match(String(digest), /^[0-9a-f]{16}$/);
   assert.deepEqual(first, {
-    partition: 'g1/1', owner: 'g1', holder: 'g1', holder_incarnation: 0, epoch: 3, member: true, term: 1, complete: true, number: 1, messages: 1, bytes: 8,
+    partition: 'g1/1', owner: 'g1', holder: 'g1', holder_incarnation: 1, epoch: 3, member: true, term: 1, complete: true, number: 1, messages: 1, bytes: 8,
   });
   assert.deepEqual(['partition', 'holder', 'epoch', 'member', 'number'].map((key) => page.rows[1]?.[key]), ['g1/2', null, 0, false, 0], 'nothing was told of it');
   const [one] = (await (await fetch(`${base}/api/v1/partitions?limit=1`, authorized)).json() as { rows: unknown[] }).rows;

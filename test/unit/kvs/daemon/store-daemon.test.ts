@@ -176,7 +176,7 @@ describe('a store on real sockets', () => {
     const other = await TestGateway.join(store, { id: 'g2' });
     other.send(types.ASK, encodeAsk(packer, { partition: 'g1/1', holder: { gatewayId: 'g1', incarnation: 1 } }));
     const asked = (await other.next(types.ASKED)).values;
-    assert.deepEqual([asked[0], asked[1], asked[3], asked[4]], ['g1/1', true, 1, [3, [1, 1], ['g1', 0], [['store-a', store.store.bootId]], [], [], []]]);
+    assert.deepEqual([asked[0], asked[1], asked[3], asked[4]], ['g1/1', true, 1, [3, [1, 1], ['g1', 1], [['store-a', store.store.bootId]], [], [], []]]);
     assert.ok(Number(asked[2]) > 9_000);
     gateway.send(types.RELEASE, encodeRelease(packer, { handle: 1 }));
     await gateway.acknowledged(gateway.heartbeat(2) - 1);
