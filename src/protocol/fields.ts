@@ -18,7 +18,7 @@ export const MEMBERS_MAX = 16;
 /** Copies that were given up and are not adopted yet: of several faults, each with its members. */
 export const GAVE_UP_MAX = 64;
 /** Terms that a record remembers: two for each time that its holder restarts while another rescues it. */
-export const LINE_MAX = 8;
+export const LINE_MAX = 16;
 /** Handles stay small integers in every engine: below 2^31. */
 export const HANDLE_MAX = 0x7fff_ffff;
 

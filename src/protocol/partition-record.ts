@@ -127,13 +127,19 @@ export function lineWith(line: readonly PastTerm[], undone: PastTerm): readonly 
 
 /**
  * Of a record that does not know of these copies any more: terms in which they counted last are not in its
- * line, so that one that is back is found to have what this record does not know.
+ * line, so that one that is back is found to have what this record does not know. Of many in one entry those
+ * stay that began later.
  */
 export function lineWithout(
   line: readonly PastTerm[], copies: readonly GivenUpCopy[],
 ): readonly PastTerm[] {
-  return line.filter(({ term, epoch }) =>
-    !copies.some((copy) => term.number <= copy.epoch && copy.epoch <= epoch));
+  return line.flatMap((past) => {
+    const { term, epoch } = past;
+    const theirs = copies.filter((copy) => term.number <= copy.epoch && copy.epoch <= epoch);
+    const number = Math.max(...theirs.map((copy) => copy.epoch)) + 1;
+    if (theirs.length === 0) return [past];
+    return isSpan(past) && number <= epoch ? [{ term: { number, nonce: SPAN_NONCE }, epoch }] : [];
+  });
 }
 
 /**

@@ -93,8 +93,9 @@ describe('disks that come late', () => {
   }
 
   /** Takeovers since: as many as one line has room for, and more. */
-  for (const terms of [0, 1, 2, LINE_MAX + 1]) {
-    test(`though the register was lost when they were away, ${String(terms)} takeovers ago: nothing is lost`, () => {
+  for (const terms of [0, 1, 2, LINE_MAX + 1]) for (const isGatewayUp of [true, false]) {
+    const what = isGatewayUp ? 'nothing is lost' : 'what lay on them is delivered, after a start of the gateway, too';
+    test(`though the register was lost when they were away, ${String(terms)} takeovers ago: ${what}`, () => {
       const { world, disks } = lateDisks(true);
       for (let term = 0; term < terms; term++) {
         world.gateway.kill();
@@ -102,14 +103,16 @@ describe('disks that come late', () => {
         world.run(5000);
         world.untilLevel();
       }
+      if (!isGatewayUp) world.gateway.kill();
       for (const store of world.stores) stop(world, store);
       world.stores.forEach((store, at) => {
         store.putBack(disks[at] ?? assert.fail('each has a disk'));
         store.start();
       });
+      if (!isGatewayUp) world.startGateway();
       world.hops.script = () => 'accept';
       world.run(180_000);
-      assert.ok(world.letters.delivered >= (OLD + NEW) * QUEUES.length, String(world.letters.delivered));
+      assert.ok(world.letters.delivered >= (isGatewayUp ? OLD + NEW : OLD) * QUEUES.length, String(world.letters.delivered));
       assert.deepEqual(world.gateway.core?.holdings.waiting(), []);
     });
   }

@@ -11,6 +11,7 @@ import type { RegisterMap } from '../../src/register/core/register-map.js';
 import { checkNoDuplicates, checkNoLoss, checkOrder } from './checks.js';
 import { Group } from './group.js';
 import type { GroupOptions } from './group.js';
+import { loaded, recordOf, restart, untilHeldBy } from './pair.js';
 import type { StoreNode } from './store-node.js';
 
 /** Mail of these gateways waits at the stores, and they are killed. */
@@ -279,6 +280,42 @@ describe('partitions that nobody serves any more', () => {
       judged(group);
     });
   }
+
+  /** As many takeovers as leave the term of the loss among the oldest of the line. */
+  for (const terms of [3, LINE_MAX + 1]) test(`mail of a partition that once lost all copies is not delivered again by a store that left before its end, ${String(terms)} takeovers ago`, () => {
+    const pair = loaded({ partitions: 1 }, 4);
+    const { group, first, second, third } = pair;
+    assert.ok(third !== undefined);
+    for (const id of ['gw-1', 'gw-2']) group.gateway(id).kill();
+    for (const store of [first, second, third]) restart(store);
+    group.gateway('gw-1').start();
+    untilHeldBy(pair, 'gw-1');
+    const fresh = Array.from({ length: 6 }, () => group.submit('gw-1', ['q1']));
+    group.run(1000);
+    assert.ok(fresh.every(({ outcome }) => outcome === COMMITTED));
+    const away = group.stores.find(({ id }) => id === recordOf(pair)?.members[0]?.storeId);
+    assert.ok(away !== undefined);
+    for (const id of ['gw-1', 'gw-2']) group.cutOff(id, true, [away]);
+    group.until(() => recordOf(pair)?.members.length === 2
+      && recordOf(pair)?.members.every(({ storeId }) => storeId !== away.id) === true, 'another copy in its place', 120_000);
+    group.hops.script = () => 'accept';
+    group.until(() => fresh.every(({ arrivals }) => arrivals.size === 1), 'all deliveries', 60_000);
+    group.run(3000);
+    for (let term = 0; term < terms; term++) {
+      group.gateway('gw-1').kill();
+      group.gateway('gw-1').start();
+      untilHeldBy(pair, 'gw-1');
+      group.run(1000);
+    }
+    group.gateway('gw-1').register?.bridge.setRetired('gw-1', { who: 'ann', reason: 'gone', wallMs: 1 }, () => undefined);
+    group.gateway('gw-2').start();
+    group.until(() => recordOf(pair)?.holder.incarnation === 0, 'its end', 120_000);
+    group.run(10_000);
+    for (const id of ['gw-1', 'gw-2']) group.cutOff(id, false, [away]);
+    group.until(() => recordOf(pair) === undefined, 'its end everywhere', 180_000);
+    group.run(60_000);
+    for (const { arrivals } of fresh) assert.deepEqual([...arrivals.values()], [1]);
+  });
 
   test('a store that had a copy and is down when its gateway starts is waited for, though it can\'t be found', () => {
     const group = left(['gw-0'], 6, {

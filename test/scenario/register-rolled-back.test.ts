@@ -5,6 +5,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { COMMITTED, NOT_READY } from '../../src/gateway/mail-types.js';
+import { LINE_MAX } from '../../src/protocol/fields.js';
 import { Waiting } from '../../src/recovery/ownership/waiting.js';
 import { RegisterMap } from '../../src/register/core/register-map.js';
 import { checkAll, checkNoDuplicates, checkNoLoss } from './checks.js';
@@ -186,6 +187,21 @@ describe('a copy that the register had forgotten', () => {
       checkNoLoss(group.letters);
     });
   }
+
+  test('is taken in when it is back after as many takeovers as a record tells apart', () => {
+    const pair = forgotten(false);
+    const { group, third } = pair;
+    for (let term = 0; term < LINE_MAX - 3; term++) {
+      group.gateway('gw-2').kill();
+      group.run(3000);
+      group.gateway('gw-2').start();
+      untilHeldBy(pair, 'gw-2', 2);
+    }
+    group.cutOff('gw-2', false, [third]);
+    group.hops.script = () => 'accept';
+    group.until(() => group.letters.delivered >= 2 * LETTERS, 'all deliveries', 120_000);
+    checkNoLoss(group.letters);
+  });
 
   test('is taken over when it is back, though the partition has ended without it', () => {
     const pair = forgotten(false);

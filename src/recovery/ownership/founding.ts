@@ -13,11 +13,12 @@
  *   lives                                               and asks for a person once that has lasted
  *   a store knows a higher term, or another one         it begins again, above that
  *   no store takes it for a while                       shown as unbegun, and asked for on and on; or a copy
- *                                                       that was set aside, and is back, is read (holder.ts)
+ *                                                       that was set aside, and is back, or is of a record
+ *                                                       that the register lost, is read (holder.ts)
  *
  *   not asked, for what it has is not to be emptied     because
  *   a copy that was given up, and is back               its mail is taken in first (16)
- *   a store that was told what is not in our line       so is that of a record that the register lost (15)
+ *   a copy by a record that is not in our line          so is that of what the register lost (15)
  *
  * Where it came to nothing, its term stands at stores: the next record above it, told there, takes it back
  * (partition-set.ts), and a copy that it had emptied is none (isFoundedApart).
@@ -123,7 +124,7 @@ export class Founding {
     return this.base.isLoss && (!isProvenDead || !hasBegun);
   }
 
-  ask(answers: ReadonlyMap<string, Pick<AskAnswer, 'told'>>, nowMs: number): void {
+  ask(answers: ReadonlyMap<string, Pick<AskAnswer, 'told' | 'hasCopy'>>, nowMs: number): void {
     const { replicas, retryMs } = this.#options;
     if (nowMs - this.#askedMs < retryMs) return;
     this.#askedMs = nowMs;
@@ -131,8 +132,8 @@ export class Founding {
     // Its store in another boot has none.
     const taken = gaveUp.filter((each) => this.#ports.isUp(each)).map(({ storeId }) => storeId);
     const founded = { term: this.#term, line };
-    for (const [storeId, { told }] of answers) {
-      if (told !== undefined && !isEnded(told) && !isOfLine(founded, told)) taken.push(storeId);
+    for (const [storeId, { told, hasCopy }] of answers) {
+      if (hasCopy && told !== undefined && !isEnded(told) && !isOfLine(founded, told)) taken.push(storeId);
     }
     for (let i = 0; i < replicas; i++) {
       const choice = this.#ports.members.chooseStore(taken, '');

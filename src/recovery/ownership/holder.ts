@@ -58,7 +58,7 @@ import type {
 } from '../../protocol/partition-record.js';
 import {
   NO_TERM, bareMember, holderKey, isEnded, isMemberOf, isOfLine, isSameHolder, isSameSet, isSameTerm,
-  lineAfter, lineWithout, nobody,
+  lineAfter, lineWith, lineWithout, nobody,
 } from '../../protocol/partition-record.js';
 import {
   DECLINED_LOWER, DECLINED_NO_COPY, DECLINED_OTHER_NONCE, DECLINED_STALE,
@@ -796,23 +796,38 @@ export class PartitionHolder {
   }
 
   /**
-   * No store takes a founding: where what was set aside is back, none is free. One of these copies is read
-   * instead, like one that had left. One that was fenced by no term since was not taken in by anybody: it has
-   * all that those have which counted with it. They go when its mail is where it is safe, not before.
+   * No store takes a founding: where what was set aside is back, or what the register has lost, none is free.
+   * One of these copies is read instead, like one that had left. One that was fenced by no term since was not
+   * taken in by anybody: it has all that those have which counted with it. They go when its mail is where it
+   * is safe, not before.
    */
-  #readBack({ gaveUp, left, line, unlessSessionOf }: FoundBase, nowMs: number): boolean {
+  #readBack({ gaveUp: given, left, line: before, unlessSessionOf }: FoundBase, nowMs: number): boolean {
+    const forgotten = this.#forgottenCopies(before)
+      .filter(({ storeId, bootId }) => !isMemberOf(given, storeId, bootId));
+    const gaveUp = [...given, ...forgotten];
     const back = gaveUp.filter((copy) => this.#answerOf(copy) !== undefined);
     const whole = back.find((copy) => this.#isWhole(copy));
     const source = whole ?? back[0];
     if (source === undefined) return false;
+    const told = forgotten.includes(source) ? this.#answerOf(source)?.told : undefined;
+    const line = told === undefined ? before : lineWith(before, { term: told.term, epoch: told.epoch });
     const term = this.#nextTerm();
     const record = {
       epoch: term.number, term, holder: this.#options.self, members: [bareMember(source)],
       gaveUp: gaveUp.filter((copy) => copy !== source), left, line,
     };
     const claim = { record, isFounding: false, isLoss: true, mustWaitOut: false, covers: whole?.epoch };
-    this.#claimFor({ ...claim, unlessSessionOf }, nowMs, `what was given up at ${source.storeId} is back`);
+    this.#claimFor({ ...claim, unlessSessionOf }, nowMs, `what was set aside at ${source.storeId} is back`);
     return true;
+  }
+
+  /** Copies that count by a record which did not lead to here: the register had lost it. */
+  #forgottenCopies(line: readonly PastTerm[]): readonly GivenUpCopy[] {
+    return [...this.#answers].flatMap(([storeId, { bootId, hasCopy, told }]) => {
+      const isForgotten = hasCopy && told !== undefined && !isEnded(told)
+        && isMemberOf(told.members, storeId, bootId) && !isOfLine({ term: NO_TERM, line }, told);
+      return isForgotten ? [{ storeId, bootId, epoch: told.epoch }] : [];
+    });
   }
 
   /** Who takes a copy in fences it first, by a term above the record that set it aside. */

@@ -748,7 +748,9 @@ class Run {
     // needs them all. What was begun empty by an order may be begun anew, and needs the person again.
     const mayStayDead = this.#plan.deadStayDead && !this.#plan.faults.includes('lose-all')
       && !this.#plan.faults.includes('empty') && !this.#plan.faults.includes('moved-back')
-      && !this.#plan.faults.includes('rollback') && !world.rare.has('copies given up');
+      && !this.#plan.faults.includes('rollback') && !world.rare.has('copies given up')
+      // Nor is mail on late disks taken in before, where nobody remembers its record.
+      && !world.rare.has('site without its disks');
     for (const heal of [...this.#healers]) heal();
     for (const store of world.stores) {
       const living = world.stores.filter((each) => each.isUp).length;

@@ -309,10 +309,12 @@ export class World {
   }
 
   /** What it had in that boot comes back no more. */
-  loseGivenUp({ storeId }: SimStore, bootId: string): void {
+  loseGivenUp(store: SimStore, bootId: string): void {
     for (const { partition } of this.partitions) {
-      const gaveUp = this.custody.truth(partition)?.gaveUp ?? [];
-      if (isMemberOf(gaveUp, storeId, bootId)) this.custody.loseAway(partition);
+      const truth = this.custody.truth(partition);
+      // It was set aside, and found after the end of what was begun in its place.
+      const isFoundLate = truth === undefined && (store.holdsIn(partition, bootId)?.ids.size ?? 0) > 0;
+      if (isFoundLate || isMemberOf(truth?.gaveUp ?? [], store.storeId, bootId)) this.custody.loseAway(partition);
     }
   }
 

@@ -45,6 +45,8 @@ describe('a line', () => {
   test('knows nothing of a term in which a copy counted last that may have more', () => {
     const copy = { storeId: 'a', bootId: 'b1', epoch: 24 };
     assert.deepEqual(lineWithout([past(30, 31), past(20, 25), past(5, 6)], [copy]), [past(30, 31), past(5, 6)]);
+    assert.deepEqual(lineWithout([past(30, 31), past(5, 27, 0)], [copy, { ...copy, epoch: 7 }]), [past(30, 31), past(25, 27, 0)], 'what began later');
+    assert.deepEqual(lineWithout([past(5, 24, 0)], [copy]), []);
   });
 });
 

@@ -5,6 +5,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { HolderId, PartitionRecord, PastTerm } from '../../../../src/protocol/partition-record.js';
+import { isOfLine } from '../../../../src/protocol/partition-record.js';
 import { HolderState } from '../../../../src/recovery/ownership/holder.js';
 import type { CopyPosition, HolderOptions } from '../../../../src/recovery/ownership/ports.js';
 import { MemberState } from '../../../../src/recovery/ownership/member.js';
@@ -431,6 +432,45 @@ test('what nobody was told of begins empty as a loss when a store was given up f
   stage.apply('1');
   stage.tick(40);
   assert.deepEqual(stage.begun, [true]);
+});
+
+test('of a record that the register lost one copy is read where no store is free, and its term is known from then on', () => {
+  const stage = new Stage();
+  stage.up.delete('c');
+  const lost = recordOf(3, OTHER, 'a', 'b');
+  const record = { ...recordOf(9, OLDER, 'd'), line: [{ term: { number: 8, nonce: 8 }, epoch: 8 }] };
+  stage.up.set('d', 'b2');
+  stage.answerRead('r1', record);
+  for (const storeId of ['a', 'b']) stage.asked(storeId, true, 0, lost, 3);
+  stage.asked('d', false);
+  stage.holder.onLinkDown('d', stage.nowMs);
+  stage.up.delete('d');
+  for (let i = 0; i < 60 && stage.state !== HolderState.CLAIMING; i++) {
+    stage.tick();
+    const ticket = stage.reads.at(-1);
+    if (ticket !== undefined) stage.holder.onRecord(ticket, { revision: 'r1', record, hasSession: false }, stage.nowMs);
+  }
+  assert.deepEqual(stage.founds, [], 'neither is emptied');
+  const claimed = stage.changes.at(-1)?.record;
+  assert.deepEqual(claimed?.members, members('a'));
+  assert.ok(claimed.gaveUp.some(({ storeId, epoch }) => storeId === 'b' && epoch === 3), 'the other one is taken in');
+  assert.ok(isOfLine(claimed, lost));
+});
+
+test('a store that was told what nobody knows, and has no copy, is founded at', () => {
+  const stage = new Stage();
+  stage.up.delete('c');
+  stage.answerRead('r1', { ...recordOf(9, OLDER, 'a'), line: [{ term: { number: 8, nonce: 8 }, epoch: 8 }] });
+  stage.asked('a', false, 0, recordOf(9, OLDER, 'a'));
+  stage.asked('b', false, 0, recordOf(3, OTHER, 'a'));
+  stage.up.set('a', 'b2');
+  stage.holder.onLinkUp('a', 'b2', stage.nowMs);
+  for (let i = 0; i < 20 && stage.state !== HolderState.FOUNDING; i++) {
+    stage.tick();
+    for (const storeId of ['a', 'b']) stage.asked(storeId, false, 0, storeId === 'b' ? recordOf(3, OTHER, 'a') : undefined);
+  }
+  stage.tick(3);
+  assert.ok(stage.founds.some(({ storeId }) => storeId === 'b'));
 });
 
 test('a beginning stands above the seconds of the clock, and above what is known', () => {
