@@ -998,8 +998,7 @@ export class PartitionHolder {
     const record = this.#believed();
     if (record === undefined || isEnded(record)) this.#considerEnded(record, nowMs);
     else if (isSameHolder(record.holder, this.#options.self)) this.#considerOwnName(record, nowMs);
-    else if (this.#options.isOwn && this.#isInRegister(record)
-      && this.#ports.isProvenDead(record.holder)) this.#takeFromDead(record, nowMs);
+    else if (this.#isFromDead(record)) this.#takeFromDead(record, nowMs);
     else this.#considerAnother(record, nowMs);
   }
 
@@ -1060,7 +1059,16 @@ export class PartitionHolder {
     else this.#takeOnceHeard(record, nowMs, 'the record names us by a term that was left');
   }
 
-  /** With the lock file's proof there is nobody to wait for, and no memory to lose. */
+  /**
+   * The lock file proves it. What belongs to another gateway is for that one to take; but of what no store
+   * has any more, this process alone knows that nobody has it in memory.
+   */
+  #isFromDead(record: PartitionRecord): boolean {
+    return (this.#options.isOwn || this.#areAllGone(record.members)) && this.#isInRegister(record)
+      && this.#ports.isProvenDead(record.holder);
+  }
+
+  /** There is nobody to wait for, and no memory to lose. */
   #takeFromDead(record: PartitionRecord, nowMs: number): void {
     this.#provenDead = record.holder;
     if (this.#areAllGone(record.members)) this.#foundLost(record, nowMs);

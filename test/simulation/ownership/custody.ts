@@ -244,8 +244,8 @@ export class Custody {
   }
 
   /**
-   * Every member is gone, or was given up, and a copy that had left is read: the last source of a PARTIAL holder
-   * (14). What that copy lacks is lost, by the limit that is named; what it has may have been ended since.
+   * Every member is gone, or was given up, or the memory was that alone was left, and a copy that had left is read:
+   * the last source of a PARTIAL holder (14). What that copy lacks is lost, by the limit that is named; what it has may have been ended since.
    */
   #readFromLeft(partition: string, before: PartitionRecord, after: PartitionRecord): void {
     const copyOf = ({ storeId, bootId }: RecordedMember): ReturnType<SimStore['holdsIn']> =>
@@ -257,8 +257,7 @@ export class Custody {
     // Whoever takes over reads the copy: what the memory that he deposes knew better is of no account any more.
     const isInMemory = isSameTerm(before.term, after.term)
       && this.#world.partsOf(partition).some((part) => part.isCopy && isSameTerm(part.holder.term, before.term));
-    if (joined.length === 0 || isFounding || isInMemory || before.members.length === 0
-      || !before.members.every(isOut)) return;
+    if (joined.length === 0 || isFounding || isInMemory || !before.members.every(isOut)) return;
     this.#world.count('left copy read');
     for (const member of joined) this.adopted([...copyOf(member)?.ids ?? []]);
     for (const letter of this.#due.get(partition) ?? []) {

@@ -273,6 +273,8 @@ export const OWNERSHIP_MUTANTS: readonly OwnershipMutant[] = [
     old: 'if (isMissed || ', new: 'if (' },
   { rule: '15', name: 'a beginning stands no higher than what is remembered', heldBy: ORPHANS_TEST, file: HOLDER,
     old: 'this.#noteEpoch(this.#ports.wallSeconds());', new: '' },
+  { rule: '7', name: 'of another\'s partition nobody knows that its memory is gone', heldBy: HOLDER_TEST, file: HOLDER,
+    old: '(this.#options.isOwn || this.#areAllGone(record.members))', new: 'this.#options.isOwn' },
   { rule: '15', name: 'what is older than the line is known', heldBy: LATE_DISKS_TEST, file: 'src/protocol/partition-record.js',
     old: 'return line.some((past) =>', new: 'return told.epoch < (line.at(-1)?.term.number ?? 0) || line.some((past) =>' },
   { rule: '15', name: 'what a line has no room for is forgotten', heldBy: RECORD_TEST, file: 'src/protocol/partition-record.js',

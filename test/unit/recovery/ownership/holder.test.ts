@@ -434,6 +434,18 @@ test('what nobody was told of begins empty as a loss when a store was given up f
   assert.deepEqual(stage.begun, [true]);
 });
 
+test('of another gateway\'s partition, which an earlier life of this one held, nobody else knows that its memory is gone', () => {
+  for (const isGone of [true, false]) {
+    const stage = new Stage({ isOwn: false });
+    stage.mayBegin = false;
+    if (isGone) for (const storeId of ['a', 'b']) stage.up.set(storeId, 'b2');
+    stage.answerRead('r1', recordOf(4, OLDER, 'a', 'b'));
+    for (const storeId of stage.up.keys()) stage.asked(storeId, !isGone && storeId !== 'c', 10_000);
+    stage.tick();
+    assert.equal(stage.state, isGone ? HolderState.FOUNDING : HolderState.ASKING);
+  }
+});
+
 test('of a record that the register lost one copy is read where no store is free, and its term is known from then on', () => {
   const stage = new Stage();
   stage.up.delete('c');
