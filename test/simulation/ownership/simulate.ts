@@ -3,6 +3,7 @@
  * leaves one
  * copy; then calm, in which everything answered 250 must be delivered, and doubled, without a person.
  */
+import type { PartitionRecord } from '../../../src/protocol/partition-record.js';
 import { holderKey, isEnded, isSameTerm, isMemberOf } from '../../../src/protocol/partition-record.js';
 import { Prng } from '../../../src/base/prng.js';
 import { OutageWatch } from './outage-watch.js';
@@ -752,6 +753,10 @@ class Run {
       // Nor is mail on late disks taken in before, where nobody remembers its record.
       && !world.rare.has('site without its disks');
     for (const heal of [...this.#healers]) heal();
+    // Whoever hears the register again is told by its watch what has changed meanwhile.
+    for (const process of world.processes) {
+      for (const { holder } of process.parts.values()) process.receive(() => { holder.onNews(process.now()); });
+    }
     for (const store of world.stores) {
       const living = world.stores.filter((each) => each.isUp).length;
       if (!store.isUp && (store.hasFile || !mayStayDead || living < 2
@@ -769,7 +774,10 @@ class Run {
   #person(): void {
     const world = this.#world;
     for (const { partition } of world.partitions) {
-      const mayBeAsked = this.#plan.faults.includes('lose-all') || world.custody.deposedAlone.has(partition);
+      // Nobody proves it dead whose id is in no file any more.
+      const holder = world.custody.truth(partition)?.holder.gatewayId;
+      const isUnproven = world.rare.has('site without its disks') && holder !== undefined && !world.gatewayOf(holder).isConfigured;
+      const mayBeAsked = this.#plan.faults.includes('lose-all') || world.custody.deposedAlone.has(partition) || isUnproven;
       if (!mayBeAsked || !world.isAwaitingPerson(partition)) continue;
       const part = world.partsOf(partition).find((each) =>
         each.holder.giveUp(each.holder.away.stores, each.process.now()));
@@ -814,12 +822,24 @@ class Run {
       const keepers = world.stores.filter((store) => store.isUp && store.countIn(partition) > 0);
       const [keeper] = keepers;
       if (truth === undefined && keeper !== undefined) throw new PropertyBroken(`orphans: ${keeper.storeId} has messages of ${partition}, which has no record`);
-      if (truth === undefined || isEnded(truth) || world.gatewayOf(gatewayId).isConfigured || this.#isLossAtStake(partition)) continue;
+      if (truth === undefined || world.gatewayOf(gatewayId).isConfigured || this.#isLossAtStake(partition)) continue;
+      if (isEnded(truth)) {
+        this.#checkEndTold(partition, truth);
+        continue;
+      }
       const isNamed = world.processes.some((process) => process.self.gatewayId === gatewayId || process.holdings?.names(gatewayId) === true);
       if (isNamed || truth.gaveUp.length > 0) continue;
       const isShown = world.processes.some(({ holdings }) => holdings?.orphans.has(partition) === true);
       throw new PropertyBroken(`orphans: ${partition} has not ended, and is ${isShown ? '' : 'not '}shown; ${world.describe(partition)}`);
     }
+  }
+
+  /** What has ended goes from the register when every store that is up, or may have a copy, was told. */
+  #checkEndTold(partition: string, { members }: PartitionRecord): void {
+    const world = this.#world;
+    const isUp = (storeId: string): boolean => world.stores.some((store) => store.isUp && store.storeId === storeId);
+    if (world.processes.length === 0 || !world.stores.every(({ storeId }) => isUp(storeId)) || !members.every(({ storeId }) => isUp(storeId))) return;
+    throw new PropertyBroken(`orphans: ${partition} has ended, every store can be told, and its record stays`);
   }
 
   /**

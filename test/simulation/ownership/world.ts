@@ -159,9 +159,11 @@ export class World {
     return this.partitions.some((each) => each.gatewayId === gatewayId);
   }
 
+  /** Among those that may live: ids that were changed stand in nobody's way. */
   rankOf(gatewayId: string): number {
     if (this.plan.takeNoTurns) return 1;
-    return this.gateways.findIndex((gateway) => gateway.gatewayId === gatewayId) + 1;
+    const others = this.gateways.filter((gateway) => gateway.isConfigured || gateway.gatewayId === gatewayId);
+    return others.findIndex((gateway) => gateway.gatewayId === gatewayId) + 1;
   }
 
   trace(text: string): void {
