@@ -19,7 +19,7 @@
  *   drains      once faults stop, everything answered 250 is delivered, and the partition is doubled
  * (simulate.ts)
  */
-import type { PartitionRecord, RecordedMember, Term } from '../../../src/protocol/partition-record.js';
+import type { GivenUpCopy, PartitionRecord, RecordedMember, Term } from '../../../src/protocol/partition-record.js';
 import { holderKey, isEnded, isMemberOf, isSameTerm } from '../../../src/protocol/partition-record.js';
 import type { PartitionHolder } from '../../../src/recovery/ownership/holder.js';
 import { PropertyBroken } from './property-broken.js';
@@ -114,6 +114,7 @@ export class Custody {
     // Whoever finds that every copy is gone has all of it in memory.
     const isInMemory = known !== undefined && isSameTerm(known.term, record.term) && record.members.length === 0;
     if (known !== undefined && record.gaveUp.length > known.gaveUp.length && !isInMemory) this.#giveUp(partition, record);
+    if (known !== undefined && isNext) this.#noteGivenUpGone(partition, known, record);
     if (isNext) this.#truth.set(partition, record);
     this.isTouched = true;
   }
@@ -137,6 +138,14 @@ export class Custody {
       this.#world.count('found after its end');
       this.adopted([...copy.ids]);
     }
+  }
+
+  /** A person gave them up, and their stores are up without them: nobody waits for disks that may be found later. */
+  #noteGivenUpGone(partition: string, before: PartitionRecord, after: PartitionRecord): void {
+    const isGone = ({ storeId, bootId, isGone: wasGone }: GivenUpCopy): boolean => wasGone !== true
+      && !isMemberOf([...after.gaveUp, ...after.members], storeId, bootId)
+      && this.#world.stores.some((store) => store.storeId === storeId && store.lateBootId === bootId);
+    if (before.gaveUp.some(isGone)) this.loseAway(partition);
   }
 
   /** While its record stands, a copy that comes back is known to be none: it goes last. */
