@@ -64,17 +64,17 @@ export class LineWriter {
     this.#bytes[this.#at++] = value;
   }
 
-  string(name: FieldName, value: string): void {
+  string(name: FieldName, value: string, charactersMax = VALUE_CHARACTERS_MAX): void {
     this.raw(name);
     this.#bytes[this.#at++] = QUOTE;
-    this.text(value);
+    this.text(value, charactersMax);
     this.#bytes[this.#at++] = QUOTE;
   }
 
   /** The value without quotes around it: parts of a string. */
-  text(value: string): void {
+  text(value: string, charactersMax = VALUE_CHARACTERS_MAX): void {
     const target = this.#bytes;
-    const length = value.length > VALUE_CHARACTERS_MAX ? VALUE_CHARACTERS_MAX : value.length;
+    const length = value.length > charactersMax ? charactersMax : value.length;
     let at = this.#at;
     for (let i = 0; i < length; i++) {
       const code = value.charCodeAt(i);

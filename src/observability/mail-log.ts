@@ -189,6 +189,8 @@ export interface FeedbackFields {
 const BUFFER_BYTES = 96 * 1024;
 /** More than any line has. */
 const LINE_FIELDS_MAX = 20;
+/** Of whom a refusal names: strangers choose it, and each character may take six bytes. */
+const REFUSED_CHARACTERS_MAX = 100;
 
 const F = {
   queueId: fieldName('queue_id'),
@@ -348,7 +350,7 @@ export class MailLog {
     w.string(F.reason, fields.reason);
     this.#client(w, fields);
     w.string(F.helo, fields.helo);
-    if (fields.user !== '') w.string(F.user, fields.user);
+    if (fields.user !== '') w.string(F.user, fields.user, REFUSED_CHARACTERS_MAX);
     if (fields.certificate !== '') w.string(F.certificate, fields.certificate);
     if (fields.queueId !== '') w.string(F.queueId, fields.queueId);
     if (fields.limit !== '') w.string(F.limit, fields.limit);
@@ -358,8 +360,8 @@ export class MailLog {
       w.string(F.state, fields.state);
       w.number(F.bytes, fields.octets);
     }
-    w.string(F.from, fields.from);
-    w.string(F.to, fields.to);
+    w.string(F.from, fields.from, REFUSED_CHARACTERS_MAX);
+    w.string(F.to, fields.to, REFUSED_CHARACTERS_MAX);
     w.string(F.reply, fields.reply);
     this.#end(w);
   }

@@ -12,6 +12,10 @@ import { before, describe, test } from 'node:test';
 
 import type { Authenticator } from '../../src/gateway/inbound/auth/authenticator.js';
 import { RESPONSE_OCTETS_MAX } from '../../src/gateway/inbound/commands/auth.js';
+import { GatewayMetrics } from '../../src/observability/gateway-metrics.js';
+import { MailLog } from '../../src/observability/mail-log.js';
+import { MailRecord } from '../../src/gateway/daemon/mail-record.js';
+import { NO_LOG, WALL_MS } from '../inbound/desk.js';
 import { INBOUND_DEFAULTS } from '../default-options.js';
 import { PROXY_OCTETS_MAX } from '../../src/gateway/inbound/policy/proxy-header.js';
 import { authenticatorOf, scramLine } from '../dialog/people.js';
@@ -70,6 +74,25 @@ describe('ten thousand times', () => {
       assert.ok(world.rejections.length <= LINES_A_MINUTE);
     });
   }
+});
+
+test('99,000 refusals of one client, of addresses as long as may be, take less than 1 MB of the mail log in a minute', () => {
+  let octets = 0;
+  const mailLog = new MailLog({ gateway: 'gw-1', enabled: true }, { write: (text) => { octets += text.length; } });
+  const ports = { clock: { nowMs: (): number => 0, wallMs: (): number => WALL_MS }, log: NO_LOG, mailLog, metrics: new GatewayMetrics() };
+  const record = new MailRecord({ ...ports, mirrorsOf: () => undefined, routeNameOf: () => '' });
+  const world = new VirtualDesk({ mailLog: record });
+  const domain = `${'b'.repeat(60)}.${'b'.repeat(60)}.example`;
+  const refused = Buffer.from(`RCPT TO:<${'ü'.repeat(900)}@nobody.example>\r\n`.repeat(20));
+  let count = 0;
+  while (count < 99_000) {
+    const client = world.connect('198.51.100.7');
+    client.send(Buffer.from(`EHLO ${'x'.repeat(250)}\r\nMAIL FROM:<${'ü'.repeat(120)}@${domain}> SMTPUTF8\r\n`)).heard();
+    while (!client.connection.isOver) count += client.send(refused).heard().split('\r\n').filter((line) => line.startsWith('5')).length;
+    client.leave();
+  }
+  mailLog.flush();
+  assert.ok(octets > 100_000 && octets < 500_000, `${String(octets)} octets`);
 });
 
 describe('a line without end', () => {

@@ -1,6 +1,6 @@
 /**
- * Headers in which somebody says to be us, in words of Authentication-Results fields and of noise, cut into pieces anywhere.
- * What must hold:
+ * Headers in which somebody says to be us, in words of Authentication-Results fields and of noise, cut into pieces anywhere;
+ * in one of 200 inputs headers as large as a message may have them, of one word many thousand times. What must hold:
  *
  *   what is kept      the same octets, but for X-Original- in front of some fields; nothing behind the header
  *   a second look     finds nothing more to rename
@@ -13,6 +13,7 @@ import { RelaxedFields, readSignature, signedText } from '../../src/gateway/inbo
 import { renameOwnResults } from '../../src/gateway/inbound/sender-checks/own-results.js';
 import { resultsField } from '../../src/gateway/inbound/sender-checks/results-field.js';
 import { readHeaderSection } from '../../src/gateway/dkim/header-section.js';
+import { signableOf } from '../../src/gateway/dkim/signable.js';
 import { toAscii } from '../../src/platform/node/idna.js';
 import { latin1Text } from '../../src/platform/node/latin1.js';
 import { piecesOf, tally } from './field.js';
@@ -26,13 +27,41 @@ const WORDS = [
   ' v=1; a=rsa-sha256; d=x.example; s=s; h=from:to; bh=YQ==; b=YQ==', '; c=relaxed/simple', '; l=5', '; i=@y.x.example', '; x=1; t=0', ' b=', 'h=From',
 ] as const;
 
+/** One of them makes most of a large input. */
+const RUNS = [
+  ...WORDS, 'a:\r\n', 'a: b\r\n', '\r\n ', '\r\n\t', ' .', '. ', '"a" . ', '()', '\\a', `${ID}x `, `-${ID}`, 'a=b;', 'a=', ':a', ',', '<', 'To: x\r\n', 'From: a\r\n', 'List-Id: x\r\n',
+  'DKIM-Signature: v=1; a=rsa-sha256; d=x.example; s=s; h=from; bh=YQ==; b=YQ==\r\n', 'Authentication-Results: "a"\r\n', `Authentication-Results: ${ID}x\r\n`,
+] as const;
+const STARTS = ['', 'Authentication-Results: ', 'authentication-results:x\r\n', 'DKIM-Signature: v=1; a=rsa-sha256; d=x.example; s=s; h=from; bh=YQ==; b=YQ==; n=x', 'From: a@x.example\r\n', 'From: '] as const;
+/** A section may have 320 KiB, a signature 8, fields with our name 8. */
+const LARGE_OCTETS = [8000, 330_000] as const;
+
 export function authenticationInput(random: Prng): void {
+  if (random.below(200) === 0) return largeInput(random);
   let text = random.below(3) === 0 ? '' : `Authentication-Results: ${random.pick(WORDS)}`;
   for (let count = random.below(40); count > 0; count--) text += random.pick(WORDS);
   const input = changed(Buffer.from(text, 'latin1'), random);
   const pieces = [...piecesOf(input, random)];
   renameTwice(pieces, Buffer.from(input).toString('latin1'));
   makeField(random);
+  signaturesOf(pieces);
+}
+
+/** What one turn may do with it: that must not be slow. */
+function largeInput(random: Prng): void {
+  const run = random.pick(RUNS);
+  const count = random.below(Math.ceil(random.pick(LARGE_OCTETS) / run.length));
+  const content = Buffer.from(`${random.pick(STARTS)}${run.repeat(count)}${random.pick(WORDS)}\r\nFrom: a@x.example\r\n\r\nbody\r\n`, 'latin1');
+  const pieces = [content.subarray(0, 60_000), content.subarray(60_000)];
+  tally('large');
+  switch (random.below(3)) {
+    case 0: return signaturesOf(pieces);
+    case 1: return void signableOf(pieces, () => true, { latin1Text, toAscii, hasKey: () => true });
+    default: renameOwnResults(pieces, ID, { latin1Text, toAscii });
+  }
+}
+
+function signaturesOf(pieces: readonly Uint8Array[]): void {
   for (const field of readHeaderSection(pieces, latin1Text)?.fields ?? []) {
     const signature = readSignature(field);
     if ('ruling' in signature) continue;

@@ -18,11 +18,12 @@ const SHOWN: Readonly<Record<string, readonly string[]>> = {
   'host-tls': ['by their records', 'against their records', 'unusable records', 'not connected to for its TLS', 'in clear', 'as the route says', 'messages read'],
   dns: ['ways', 'read as written', 'refused', 'truncated', 'foreign', 'no-name', 'no-records'],
   returned: ['statuses read', 'feedback read', 'forgeries refused'],
-  authentication: ['renamed', 'fields', 'signatures'],
+  authentication: ['renamed', 'fields', 'signatures', 'large'],
+  'sender-records': ['keys', 'SPF passes', 'SPF permerrors', 'DMARC passes'],
 };
 
 /** Few states, many inputs a second. */
-const HALF = ['authentication', 'policy'];
+const HALF = ['authentication', 'sender-records', 'policy'];
 const WHOLE = ['session', 'bdat', 'auth', 'proxy', 'dsn', 'returned', 'dns', 'host-tls', 'next-hop'];
 const TARGETS = [...WHOLE.map((target) => [target, SECONDS] as const), ...HALF.map((target) => [target, SECONDS / 2] as const)];
 

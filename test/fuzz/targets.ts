@@ -24,6 +24,7 @@ import { readProxyHeader } from '../../src/gateway/inbound/policy/proxy-header.j
 import { WALL_MS } from '../inbound/desk.js';
 import { authTarget } from './auth-target.js';
 import { authenticationInput } from './authentication-target.js';
+import { senderRecordsInput } from './sender-records-target.js';
 import { dnsInput } from './dns-target.js';
 import { hostTlsInput } from './host-tls-target.js';
 import { returnedInput } from './returned-target.js';
@@ -71,6 +72,7 @@ export const TARGETS: Readonly<Record<string, Target>> = {
   dns: atOnce(dnsInput),
   returned: atOnce(returnedInput),
   authentication: atOnce(authenticationInput),
+  'sender-records': (seed) => senderRecordsInput(new Prng(seed)),
   policy: atOnce(policyInput),
   'host-tls': (seed) => hostTlsInput(new Prng(seed)),
   'next-hop': atOnce(nextHopInput),

@@ -1,6 +1,7 @@
 /**
  * Text of others made safe for a report: one line, folded, dates (RFC 5322), xtext (RFC 3461 4).
  */
+import { utf8Octets } from '../../base/utf8.js';
 
 /** Lines of a report stay well below the 78 that RFC 5322 2.1.1 asks for, words permitting. */
 const LINE_CHARACTERS = 76;
@@ -9,6 +10,7 @@ const LINE_CHARACTERS = 76;
  * unit.
  */
 const WORD_CHARACTERS_MAX = 300;
+const LINE_OCTETS_MAX = 998;
 
 const SPACE = 32;
 const PLAIN = /^[\x20-\x7e]*$/;
@@ -50,6 +52,15 @@ export function fold(line: string, indent: string): string[] {
     at = text.charCodeAt(end) === SPACE ? end + 1 : end;
   }
   return lines;
+}
+
+/**
+ * A field whose value is somebody's own, each blank of it (RFC 3461 4.4, RFC 3464 2.2.1, 2.3.1): where lines
+ * that are put together again would give another one, it is one line, if it is not too long for that.
+ */
+export function foldExactly(line: string): string[] {
+  const lines = fold(line, ' ');
+  return lines.join('') === line || utf8Octets(line) > LINE_OCTETS_MAX ? lines : [line];
 }
 
 function wordEnd(text: string, at: number): number {

@@ -34,7 +34,7 @@ import {
 } from '../queue/reports/report-bounds.js';
 import type { ReportKind } from '../queue/reports/report-writer.js';
 import type { Envelope, Recipient } from '../mail-types.js';
-import { fold, oneLine, xtextDecoded } from './dsn-text.js';
+import { fold, foldExactly, oneLine, xtextDecoded } from './dsn-text.js';
 import { isHidden, withoutMembers } from './hidden-members.js';
 import { TIME_EXPIRED, ownWords } from './own-words.js';
 
@@ -241,7 +241,7 @@ function statusPart(request: DsnRequest, isUtf8: boolean): string {
   const lines = [...fold(`Reporting-MTA: dns; ${oneLine(request.reportingMta, isUtf8)}`, ' ')];
   if (envelope.envid !== '') {
     const envid = oneLine(xtextDecoded(envelope.envid), isUtf8);
-    lines.push(...fold(`Original-Envelope-Id: ${envid}`, ' '));
+    lines.push(...foldExactly(`Original-Envelope-Id: ${envid}`));
   }
   lines.push(`Arrival-Date: ${mailDate(envelope.arrivalWallMs)}`);
   const retryUntil = request.kind === 'delay' ? [`Will-Retry-Until: ${mailDate(envelope.expiryWallMs)}`] : [];
@@ -260,8 +260,8 @@ function recipientFields({ recipient, action, enhanced }: DsnRecipient, isUtf8: 
   const fields: string[] = [];
   const original = originalOf(recipient, isUtf8);
   const final = toldAddress(recipient, action, isUtf8);
-  if (original !== undefined) fields.push(...fold(`Original-Recipient: ${typed(original)}`, ' '));
-  fields.push(...fold(`Final-Recipient: ${typed(final)}`, ' '));
+  if (original !== undefined) fields.push(...foldExactly(`Original-Recipient: ${typed(original)}`));
+  fields.push(...foldExactly(`Final-Recipient: ${typed(final)}`));
   fields.push(`Action: ${action}`, `Status: ${oneLine(enhanced, false)}`);
   return fields;
 }

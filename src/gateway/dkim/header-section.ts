@@ -4,12 +4,14 @@
  * Pure.
  *
  * A section that readers may take for different ones is none: with a line that is no field, nobody can say
- * where others see its end. Bounded in octets, so that no message costs more than a fixed time.
+ * where others see its end. Bounded in octets and in fields, so that none takes over some milliseconds.
  */
 import type { Latin1Text } from '../../platform/ports.js';
 
 /** Three times what Postfix takes for a header at most (header_size_limit). */
 const SECTION_OCTETS_MAX = 320 * 1024;
+/** Real mail has fewer than 1,000, and each costs as much as a hundred octets. */
+const FIELDS_MAX = 2000;
 const LINE_END = '\r\n';
 const SECTION_END = '\r\n\r\n';
 
@@ -39,7 +41,7 @@ export interface HeaderSection extends Omit<SectionText, 'text'> {
   readonly octets: number;
 }
 
-/** Undefined when it is too long, or not plainly one. */
+/** Undefined when it is too long, has too many fields, or is not plainly one. */
 export function readHeaderSection(
   pieces: readonly Uint8Array[], latin1Text: Latin1Text,
 ): HeaderSection | undefined {
@@ -77,10 +79,12 @@ export function sectionText(pieces: readonly Uint8Array[], latin1Text: Latin1Tex
   return { text: whole, bodyPiece: pieces.length, bodyAt: 0 };
 }
 
-/** Undefined where a line is none. */
+/** Undefined where a line is none, or there are too many. */
 function fieldsOf(text: string): readonly SectionField[] | undefined {
+  const wholes = unfolded(text);
+  if (wholes === undefined) return undefined;
   const fields: SectionField[] = [];
-  for (const whole of unfolded(text)) {
+  for (const whole of wholes) {
     const [start = '', name] = FIELD.exec(whole) ?? [];
     if (name === undefined) return undefined;
     fields.push({ name: name.toLowerCase(), value: whole.slice(start.length), whole });
@@ -88,7 +92,8 @@ function fieldsOf(text: string): readonly SectionField[] | undefined {
   return fields;
 }
 
-/** Each with the lines that it is folded into. */
-export function unfolded(text: string): readonly string[] {
-  return text.split(/\r\n(?![ \t])/);
+/** Each field with the lines that it is folded into; undefined when there are too many. */
+export function unfolded(text: string): readonly string[] | undefined {
+  const fields = text.split(/\r\n(?![ \t])/, FIELDS_MAX + 1);
+  return fields.length > FIELDS_MAX ? undefined : fields;
 }

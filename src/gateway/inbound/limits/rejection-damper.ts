@@ -12,10 +12,10 @@
 import { clientKey, networkKey } from './client-counts.js';
 
 const MINUTE_MS = 60_000;
-/** Of 350 bytes some 70 KB a minute. */
+/** Of 350 bytes some 70 KB a minute; of 3 KB at most, whatever addresses they name (mail-log.ts). */
 const CLIENT_LINES = 200;
 const NETWORK_LINES = 400;
-/** Of a listener in each worker: some 3.5 MB a minute, whoever comes. */
+/** Of a listener in each worker, whoever comes: some 3.5 MB a minute, 30 at most. */
 const ALL_LINES = 10_000;
 const ENTRIES_MAX = 10_000;
 /** Those that found no entry, and all. */

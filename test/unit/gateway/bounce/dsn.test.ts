@@ -199,6 +199,23 @@ test('names each recipient with ORCPT, action and the right kind of diagnostic',
   assert.deepEqual(seen.groups[2], { 'Final-Recipient': 'rfc822; c@d', 'Action': 'delivered', 'Status': '2.0.0', 'Diagnostic-Code': 'smtp; 250 2.0.0' });
 });
 
+test('an ENVID, an ORCPT and an address come back with each of their blanks, and a long one uncut', () => {
+  const long = 'x'.repeat(480);
+  const unfolded = (report: Uint8Array): string => {
+    assertWellFormed(report);
+    return Buffer.from(report).toString('utf8').replace(/\r\n(?=[ \t])/g, '');
+  };
+  const blanks = failed('', { recipient: { address: '"a  b"@x.test', notify: 0, orcpt: 'rfc822;"A+20+20+20B"@x.test' } });
+  const uncut = failed('', { recipient: { address: `"${'y z '.repeat(200)}"@x.test`, notify: 0, orcpt: `rfc822;${long}` } });
+  const text = unfolded(composeDsn(request({ recipients: [blanks, uncut] }, { envid: '+20q+20+20z+20' })));
+  assert.ok(text.includes('\r\nOriginal-Envelope-Id:  q  z \r\n'));
+  assert.ok(text.includes('\r\nOriginal-Recipient: rfc822; "A   B"@x.test\r\nFinal-Recipient: rfc822; "a  b"@x.test\r\n'));
+  assert.ok(text.includes(`\r\nOriginal-Recipient: rfc822; ${long}\r\nFinal-Recipient: rfc822; "${'y z '.repeat(200)}"@x.test\r\n`));
+  // What no line can hold is cut, and none is too long.
+  const huge = failed(`"${'\u00fc'.repeat(700)}"@x.test`);
+  assert.ok(unfolded(composeDsn(request({ recipients: [huge] }, { flags: ENVELOPE_UTF8_HEADER, reversePath: '\u00fc@example.org' }))).includes('Final-Recipient'));
+});
+
 test('a sender who needs SMTPUTF8 gets the global forms, addresses in UTF-8', () => {
   const envelope = { flags: ENVELOPE_UTF8_HEADER, reversePath: 'ännä@example.org' };
   const report = composeDsn(request({ recipients: [failed('dörte@example.net')] }, envelope));

@@ -127,6 +127,13 @@ test('the message of RFC 8463 A comes to its body hash and its Ed25519 signature
   assert.equal(sign(null, createHash('sha256').update(data).digest(), key).toString('base64'), RFC_8463.signature);
 });
 
+test('a header of more fields than mail has is none', () => {
+  const lines = (count: number): ReturnType<typeof section> => section('From: a@x.example\r\n', 'a:\r\n'.repeat(count), '\r\nbody');
+  assert.equal(lines(1999)?.fields.length, 2000);
+  assert.equal(lines(2000), undefined);
+  assert.equal(lines(80_000), undefined);
+});
+
 test('a signature is folded at 78 columns, and signed in the form that it has without b=', () => {
   const names = ['from', 'from', 'content-transfer-encoding', ...Array.from({ length: 40 }, () => 'list-unsubscribe-post')];
   const tags = { algorithm: 'rsa-sha256', domain: 'x.example', selector: 's1', signedAt: 1_795_229_168, names, bodyHash: 'x'.repeat(44) } as const;

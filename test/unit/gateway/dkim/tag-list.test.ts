@@ -15,6 +15,12 @@ test('a tag list is what RFC 6376 3.2 says, or none', () => {
   assert.equal(withoutBlanks(undefined), '');
 });
 
+test('a long run of blanks takes no longer than other text', () => {
+  const startMs = performance.now();
+  for (const text of [`v=x${' '.repeat(64_000)}y`, `v=${' \r\n\t'.repeat(16_000)}y`, `${' '.repeat(64_000)}v${'\t'.repeat(64_000)}=`, `${'v'.repeat(64_000)} y`, `v=1${'; '.repeat(32_000)}`]) readTags(text);
+  assert.ok(performance.now() - startMs < 500, `${String(performance.now() - startMs)} ms`);
+});
+
 test('a simple body loses empty lines at its end alone, wherever its pieces are cut', () => {
   for (const [body, expected] of [
     ['', '\r\n'], ['\r\n', '\r\n'], ['\r\n\r\n', '\r\n'], ['a', 'a\r\n'], ['a\r\n', 'a\r\n'], ['a\r\n\r\n\r\n', 'a\r\n'], ['\r\n\r\na\r\n\r\nb', '\r\n\r\na\r\n\r\nb\r\n'], [' \r\n', ' \r\n'],

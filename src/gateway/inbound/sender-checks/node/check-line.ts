@@ -9,15 +9,17 @@
  * A client has a tenth of the places at most, and few in line: one whose names are silent, so that its checks
  * last, makes its own mail temperror and nobody else's.
  *
- * One timer serves all, for they end in the order in which they came. The content goes to the thread as a
- * copy, counted as memory in use until the thread has answered or ended. Questions of the thread go to a
- * client of the DNS that nothing else waits for: names are strangers', and may be silent.
+ * One timer serves all, for they end in the order in which they came. Many may end at once, and with each a
+ * whole message goes on: so few do in one turn of the loop. The content goes to the thread as a copy, counted
+ * as memory in use until the thread has answered or ended. Questions of the thread go to a client of the DNS
+ * that nothing else waits for: names are strangers', and may be silent.
  */
 import { nextDelayMs } from '../../../../base/backoff.js';
 import { joined } from '../../../../base/joined.js';
 import { OnceInAWhile } from '../../../../base/once-in-a-while.js';
 import type { AuthenticationMetrics } from '../../../../observability/authentication-metrics.js';
 import { isAskable } from '../../../../platform/node/dns/dns-message.js';
+import { TurnShare } from '../../../../platform/node/turn-share.js';
 import type { EventLog } from '../../../../platform/ports.js';
 import type { DnsAnswer, Resolver } from '../../../../platform/resolver.js';
 import type { Reception } from '../../../mail-types.js';
@@ -78,6 +80,7 @@ export class CheckLine implements SenderChecks {
   #deaths = 0;
   #isClosed = false;
   #restart: NodeJS.Timeout | undefined;
+  readonly #endings = new TurnShare();
   readonly #telling = new OnceInAWhile(TOLD_EVERY_MS);
 
   constructor(hostName: string, ports: CheckLinePorts) {
@@ -97,7 +100,7 @@ export class CheckLine implements SenderChecks {
     const check = new OpenCheck(open, share, this.#ports.checkMs ?? CHECK_MS, (verdicts, ms) => {
       const { metrics } = this.#ports;
       metrics.checked(verdicts.spf.result, bestDkim(verdicts.dkim), verdicts.dmarc.result, ms);
-      done(verdicts);
+      this.#endings.run(() => { done(verdicts); });
     });
     if (this.#brokenBy !== '' || this.#isClosed) return check.settle(unchecked('no check can be made'));
     if (this.#waiting.length >= WAITING_MAX) return check.settle(unchecked('too many messages'));

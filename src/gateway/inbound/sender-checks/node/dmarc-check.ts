@@ -44,7 +44,7 @@ export async function dmarcVerdict(
     return { result: 'temperror', reason: 'record could not be had', domain, policy: '' };
   }
   if (found.alignment === undefined) return { result: 'none', reason: '', domain, policy: '' };
-  const policy = POLICIES.get(found.policy?.trim().toLowerCase() ?? '') ?? 'none';
+  const policy = POLICIES.get((found.policy || '').trim().toLowerCase()) ?? 'none';
   if (isAligned(domain, passed, found)) return { result: 'pass', reason: '', domain, policy };
   const open = identifiers('temperror', spf, dkim);
   const isOpen = open.spfDomains.length + open.dkimDomains.length > 0;

@@ -36,7 +36,8 @@ interface FoundAlignment {
 
 export interface DmarcFinding {
   readonly status: LibraryStatus;
-  readonly policy?: string;
+  /** False: its tag has no value. */
+  readonly policy?: string | false;
   /** The record as it stands. */
   readonly rr?: string;
   readonly alignment?: { readonly spf: FoundAlignment; readonly dkim: FoundAlignment };

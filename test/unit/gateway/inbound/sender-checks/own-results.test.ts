@@ -98,7 +98,7 @@ test('no header makes the search slow', () => {
   const many = (text: string): string => text.repeat(Math.floor(300_000 / text.length));
   const beganMs = performance.now();
   for (const header of [
-    `${gaps}Authentication-Results${gaps}`, `${gaps}${gaps}`, many('Authentication-Results\v'), many('\vAuthentication-Results\r\n'), many('\v\r\n'),
+    `${gaps}Authentication-Results${gaps}`, `${gaps}${gaps}`, many('Authentication-Results\v'), '\vAuthentication-Results\r\n'.repeat(1900), '\v\r\n'.repeat(1900),
     `Authentication-Results${many('\r\n ')}`, `Authentication-Results${gaps}:${gaps}`, `Authentication-Results:${many('mx.example.orgx')}`, `Authentication-Results:${many('(')}`,
     ...[' .', '. ', '( ) ', 'a ', '"', '"("', '\\(', '( ', ') ', '. ( '].map((one) => `Authentication-Results:${many(one)}`),
   ]) {
@@ -108,9 +108,19 @@ test('no header makes the search slow', () => {
   assert.ok(performance.now() - beganMs < 5_000, 'all of it takes a moment');
 });
 
-test('what is behind 32 KiB of odd fields is read by nobody, and says to be ours', () => {
+test('a header of more fields than mail has is looked through by nobody, which is told, unless it has no such field', () => {
+  const ports = { latin1Text, toAscii };
+  const lines = (count: number, first: string): readonly Uint8Array[] => [Buffer.from(`${first}: mx.example.org; none\r\n${'a:\r\n'.repeat(count)}\r\nbody`)];
+  const found = renameOwnResults(lines(1999, 'Authentication-Results'), ID, ports);
+  assert.equal(typeof found === 'object' && found.count, 1);
+  assert.equal(renameOwnResults(lines(2000, 'Authentication-Results'), ID, ports), 'too-long');
+  assert.equal(renameOwnResults(lines(79_000, 'Authentication-Results'), ID, ports), 'too-long');
+  assert.equal(renameOwnResults(lines(79_000, 'X-Results'), ID, ports), undefined);
+});
+
+test('what is behind 8 KiB of odd fields is read by nobody, and says to be ours', () => {
   const other = 'Authentication-Results: (c) mx.example.com; none\r\n';
-  const within = other.repeat(Math.floor(32_768 / (other.length - 'Authentication-Results:\r\n'.length)));
+  const within = other.repeat(Math.floor(8192 / (other.length - 'Authentication-Results:\r\n'.length)));
   assert.equal(renamed(`${within}\r\nbody`).count, 0);
   assert.equal(renamed(`${within}${other}${other}\r\nbody`).count > 0, true);
 });

@@ -1,0 +1,34 @@
+/** Work that comes in bursts: how much of it one turn of the loop does. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+
+import { TurnShare } from '../../../../src/platform/node/turn-share.js';
+
+function busy(ms: number): void {
+  for (const sinceMs = performance.now(); performance.now() - sinceMs < ms;);
+}
+
+test('what is light is done at once, all of it', () => {
+  const share = new TurnShare();
+  let done = 0;
+  for (let count = 0; count < 100; count++) share.run(() => { done++; });
+  assert.equal(done, 100);
+});
+
+test('what is heavy is done one a turn, in its order, with what it brings about', async () => {
+  const share = new TurnShare();
+  const done: string[] = [];
+  const add = (name: string): void => {
+    share.run(() => {
+      busy(6);
+      done.push(name);
+      if (name === 'a') add('d');
+    });
+  };
+  for (const name of ['a', 'b', 'c']) add(name);
+  for (const expected of ['a', 'ad', 'adb', 'adbc', 'adbc']) {
+    assert.equal(done.join(''), expected);
+    await nextTurn();
+  }
+});
