@@ -7,6 +7,7 @@ import { describe, test } from 'node:test';
 import { COMMITTED } from '../../src/gateway/mail-types.js';
 import { LINE_MAX } from '../../src/protocol/fields.js';
 import type { PartitionHolder } from '../../src/recovery/ownership/holder.js';
+import { HolderState } from '../../src/recovery/ownership/holder.js';
 import { RegisterMap } from '../../src/register/core/register-map.js';
 import { LETTERS, loaded, recordOf, untilHeldBy } from './pair.js';
 import type { Pair } from './pair.js';
@@ -116,6 +117,27 @@ describe('disks that come late', () => {
       assert.deepEqual(world.gateway.core?.holdings.waiting(), []);
     });
   }
+
+  test('though the register was lost, and the paths to them are away for a moment while it begins anew', () => {
+    const { world, disks } = lateDisks(true);
+    world.gateway.kill();
+    for (const store of world.stores) stop(world, store);
+    world.stores.forEach((store, at) => {
+      store.putBack(disks[at] ?? assert.fail('each has a disk'));
+      store.start();
+    });
+    world.run(15_000);
+    world.startGateway();
+    const isBeginning = (): boolean => [...(world.gateway.core?.holdings.all() ?? [])].some(({ holder }) => holder.state === HolderState.FOUNDING);
+    world.until(isBeginning);
+    world.run(1000);
+    for (const store of world.stores) world.network.cut('gw-1', store.id);
+    world.run(2000);
+    for (const store of world.stores) world.network.heal('gw-1', store.id);
+    world.hops.script = () => 'accept';
+    world.run(180_000);
+    assert.ok(world.letters.delivered >= OLD * QUEUES.length, String(world.letters.delivered));
+  });
 
   test('also where only one of them is back, and is lost with who read it: the other one stays in the record', () => {
     const { world, disks, first, second } = oneIsBack();

@@ -298,13 +298,13 @@ export class Store {
   }
 
   /**
-   * Copies that count, and what nobody serves: it may have been filled and never recorded, and its end told
-   * while the disk with it was away. Asked seldom: all names are looked at.
+   * Copies that count, and what nobody serves and is not empty: it may have been filled and never recorded,
+   * and its end told while the disk with it was away. Asked seldom: all names are looked at.
    */
   list({ after }: List, nowMs: number): Listed {
     const names: string[] = [];
     for (const copy of this.partitions.copies()) {
-      const isListed = this.isMember(copy) || copy.fence.isUnserved(nowMs);
+      const isListed = this.isMember(copy) || (copy.number > 0 && copy.fence.isUnserved(nowMs));
       if (copy.partition > after && isListed) names.push(copy.partition);
     }
     const partitions = names.sort().slice(0, LISTED_MAX);

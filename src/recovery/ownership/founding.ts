@@ -19,6 +19,7 @@
  *   not asked, for what it has is not to be emptied     because
  *   a copy that was given up, and is back               its mail is taken in first (16)
  *   a copy by a record that is not in our line          so is that of what the register lost (15)
+ *   a store that has not said what it has               it may be one of these
  *
  * Where it came to nothing, its term stands at stores: the next record above it, told there, takes it back
  * (partition-set.ts), and a copy that it had emptied is none (isFoundedApart).
@@ -26,7 +27,9 @@
 import type {
   GivenUpCopy, HolderId, PartitionRecord, PastTerm, RecordedMember, Term,
 } from '../../protocol/partition-record.js';
-import { NO_TERM, isEnded, isMemberOf, isOfLine, isSameTerm } from '../../protocol/partition-record.js';
+import {
+  NO_TERM, isEnded, isMemberOf, isOfLine, isSameHolder, isSameTerm,
+} from '../../protocol/partition-record.js';
 import { DECLINED_FULL, DECLINED_NO_COPY } from '../../protocol/reasons.js';
 import type { AskAnswer, CopyPosition, DeclinedAnswer, HolderOptions, HolderPorts } from './ports.js';
 
@@ -117,20 +120,27 @@ export class Founding {
    * Others may still use leases that no living member could tell of. Who is proven dead may have been named,
    * and never have begun: then leases of the one before may run.
    */
-  mustWaitOut(isProvenDead: boolean): boolean {
+  mustWaitOut(provenDead: HolderId | undefined): boolean {
     const before = this.#before;
+    const isProvenDead = provenDead !== undefined && before !== undefined
+      && isSameHolder(provenDead, before.holder);
     const hasBegun = before !== undefined
       && (before.line.length === 0 || before.epoch > before.term.number);
     return this.base.isLoss && (!isProvenDead || !hasBegun);
   }
 
-  ask(answers: ReadonlyMap<string, Pick<AskAnswer, 'told' | 'hasCopy'>>, nowMs: number): void {
+  /** `unheard`: stores of which nobody knows what they have. */
+  ask(
+    answers: ReadonlyMap<string, Pick<AskAnswer, 'told' | 'hasCopy'>>, unheard: readonly string[],
+    nowMs: number,
+  ): void {
     const { replicas, retryMs } = this.#options;
     if (nowMs - this.#askedMs < retryMs) return;
     this.#askedMs = nowMs;
     const { gaveUp, line } = this.base;
     // Its store in another boot has none.
-    const taken = gaveUp.filter((each) => this.#ports.isUp(each)).map(({ storeId }) => storeId);
+    const back = gaveUp.filter((each) => this.#ports.isUp(each)).map(({ storeId }) => storeId);
+    const taken = [...back, ...unheard];
     const founded = { term: this.#term, line };
     for (const [storeId, { told, hasCopy }] of answers) {
       if (hasCopy && told !== undefined && !isEnded(told) && !isOfLine(founded, told)) taken.push(storeId);

@@ -489,7 +489,8 @@ export class PartitionHolder {
       return;
     }
     if (!isMemberOf(record.members, storeId, bootId)) return;
-    if (isFoundedApart(answer.at, record)) {
+    // One that was set aside may have been begun to be filled meanwhile, by who was deposed.
+    if (isFoundedApart(answer.at, record) || answer.at.number < 0) {
       this.#noteApart(storeId, bootId);
       return;
     }
@@ -810,24 +811,28 @@ export class PartitionHolder {
     const source = whole ?? back[0];
     if (source === undefined) return false;
     const told = forgotten.includes(source) ? this.#answerOf(source)?.told : undefined;
+    // Epochs of another history have the same numbers: copies of both stand for themselves alone.
+    const isOfOne = gaveUp.every((copy) => copy.epoch !== source.epoch || (told === undefined
+      ? given.includes(copy) : isSameTerm(this.#answerOf(copy)?.told?.term ?? NO_TERM, told.term)));
     const line = told === undefined ? before : lineWith(before, { term: told.term, epoch: told.epoch });
     const term = this.#nextTerm();
     const record = {
       epoch: term.number, term, holder: this.#options.self, members: [bareMember(source)],
       gaveUp: gaveUp.filter((copy) => copy !== source), left, line,
     };
-    const claim = { record, isFounding: false, isLoss: true, mustWaitOut: false, covers: whole?.epoch };
+    const covers = isOfOne ? whole?.epoch : undefined;
+    const claim = { record, isFounding: false, isLoss: true, mustWaitOut: false, covers };
     this.#claimFor({ ...claim, unlessSessionOf }, nowMs, `what was set aside at ${source.storeId} is back`);
     return true;
   }
 
-  /** Copies that count by a record which did not lead to here: the register had lost it. */
+  /** Copies that count by a record which did not lead to here, the latest first: the register had lost it. */
   #forgottenCopies(line: readonly PastTerm[]): readonly GivenUpCopy[] {
     return [...this.#answers].flatMap(([storeId, { bootId, hasCopy, told }]) => {
       const isForgotten = hasCopy && told !== undefined && !isEnded(told)
         && isMemberOf(told.members, storeId, bootId) && !isOfLine({ term: NO_TERM, line }, told);
       return isForgotten ? [{ storeId, bootId, epoch: told.epoch }] : [];
-    });
+    }).sort((a, b) => b.epoch - a.epoch);
   }
 
   /** Who takes a copy in fences it first, by a term above the record that set it aside. */
@@ -1332,16 +1337,15 @@ export class PartitionHolder {
     }
     const founded = founding.record(this.#options.self, nowMs);
     if (founded === undefined) {
-      if (founding.isUnbegun(nowMs)) {
-        this.#askUnheard(nowMs);
-        if (this.#readBack(founding.base, nowMs)) return;
-      }
-      founding.ask(this.#answers, nowMs);
+      // A path was away for a moment: what its store has is asked again before it may be emptied.
+      this.#askUnheard(nowMs);
+      if (founding.isUnbegun(nowMs) && this.#readBack(founding.base, nowMs)) return;
+      founding.ask(this.#answers, this.#unheard, nowMs);
       return;
     }
     const { isLoss, line, unlessSessionOf } = founding.base;
     const record = { ...founded, gaveUp: this.#eachAlone(founded.gaveUp, line[0]?.epoch ?? 0) };
-    const mustWaitOut = founding.mustWaitOut(this.#provenDead !== undefined);
+    const mustWaitOut = founding.mustWaitOut(this.#provenDead);
     this.#claimFor({ record, isFounding: true, isLoss, mustWaitOut, unlessSessionOf }, nowMs, 'founded');
   }
 
@@ -1541,14 +1545,18 @@ export class PartitionHolder {
 
   /** What nobody has said what it was told, and what is to be taken in, is not emptied. */
   #memberPorts(): MemberPorts {
-    const { members, stores } = this.#ports;
+    const { members } = this.#ports;
     return {
       ...members,
       chooseStore: (taken, only) => members.chooseStore([
-        ...taken, ...stores.all().filter((storeId) => this.#isUnheard(storeId)),
-        ...this.#outside.forgottenStores,
+        ...taken, ...this.#unheard, ...this.#outside.forgottenStores,
       ], only),
     };
+  }
+
+  /** Nobody knows what these were told. */
+  get #unheard(): readonly string[] {
+    return this.#ports.stores.all().filter((storeId) => this.#isUnheard(storeId));
   }
 
   #isUnheard(storeId: string): boolean {

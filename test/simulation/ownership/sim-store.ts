@@ -363,7 +363,8 @@ export class SimStore {
       const fence = this.#fence(partition);
       const { told } = fence;
       const isMember = told !== undefined && !isEnded(told) && isMemberOf(told.members, this.storeId, this.bootId);
-      return isMember || fence.isUnserved(this.#clock());
+      const isBegun = (this.copies.get(partition)?.at.number ?? 0) > 0;
+      return isMember || (isBegun && fence.isUnserved(this.#clock()));
     }).sort();
   }
 

@@ -345,10 +345,12 @@ describe('TELL', () => {
 });
 
 describe('LIST', () => {
-  test('names copies that count, and those that nobody serves', () => {
+  test('names copies that count, and those with mail that nobody serves', () => {
     const store = newStore();
-    found(store);
+    const copy = found(store);
     const listed = (nowMs: number): readonly string[] => store.list({ after: '' }, nowMs).partitions;
+    assert.deepEqual(listed(0), [], 'there is nothing in it');
+    change(store, copy, storing(1, 'one'));
     assert.deepEqual(listed(0), ['g1/1'], 'no lease was given');
     store.heartbeat(accountOf(store), 0, 1_000);
     assert.deepEqual(listed(1_000 + LEASE_MS - 1), [], 'it may be recorded at any moment');

@@ -469,6 +469,23 @@ test('of a record that the register lost one copy is read where no store is free
   assert.ok(isOfLine(claimed, lost));
 });
 
+test('a founding asks a store whose path was away again before it empties what that has', () => {
+  const stage = new Stage();
+  stage.answerRead('r1', undefined);
+  for (const storeId of stage.up.keys()) stage.asked(storeId, false);
+  assert.equal(stage.state, HolderState.FOUNDING);
+  for (const storeId of stage.up.keys()) {
+    stage.holder.onLinkDown(storeId, stage.nowMs);
+    stage.holder.onLinkUp(storeId, 'b1', stage.nowMs);
+  }
+  const before = stage.founds.length;
+  stage.tick(10);
+  assert.equal(stage.founds.length, before, 'none has said what it has');
+  for (const storeId of stage.up.keys()) stage.asked(storeId, false);
+  stage.tick(3);
+  assert.ok(stage.founds.length > before);
+});
+
 test('a store that was told what nobody knows, and has no copy, is founded at', () => {
   const stage = new Stage();
   stage.up.delete('c');
@@ -1081,6 +1098,7 @@ describe('a PARTIAL holder', () => {
     stage.holder.onLinkDown('c', stage.nowMs);
     for (const storeId of ['a', 'b']) stage.up.set(storeId, 'b2');
     assert.equal(stage.holder.giveUp(['c'], stage.nowMs), true);
+    for (const storeId of ['a', 'b']) stage.asked(storeId, false);
     stage.tick();
     for (const { storeId, term } of stage.founds) stage.holder.onFounded(storeId, 'b2', term);
     const before = stage.changes.length;
@@ -1251,9 +1269,9 @@ describe('a member that a founding has emptied, whose record never came to be', 
     assert.deepEqual(stage.readFrom, ['b']);
   });
 
-  test('is no copy: when it is the only one, the loss is one, and is counted', () => {
+  for (const [what, at] of [['', APART], [', nor is one that somebody began to fill', { ...APART, number: -1 }]] as const) test(`is no copy${what}: when it is the only one, the loss is one, and is counted`, () => {
     const { stage, record } = fencing('a');
-    stage.holder.onFenced('a', 'b1', { term: record.term, at: APART, olderLeaseMs: 0 }, stage.nowMs);
+    stage.holder.onFenced('a', 'b1', { term: record.term, at, olderLeaseMs: 0 }, stage.nowMs);
     stage.tick();
     stage.answerRead('r2', record, true);
     for (const storeId of stage.up.keys()) stage.asked(storeId, storeId === 'a');
