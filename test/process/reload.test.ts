@@ -8,6 +8,7 @@ import { readFileSync, readdirSync, readlinkSync, writeFileSync } from 'node:fs'
 import { connect, createServer, type AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { describe, test, type TestContext } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { connect as tlsConnect } from 'node:tls';
 
 import { runSend } from '../../src/load/run.js';
@@ -215,6 +216,23 @@ describe('a gateway that reads its configuration again', { timeout: 600_000 }, (
     assert.equal(flushed.code, 0, flushed.error);
     await cluster.sinkHas(12, BOUND_MS);
     await cluster.drained(BOUND_MS);
+  });
+
+  test('obeys a suspension by site with the routes of now', async (t) => {
+    const cluster = await startCluster();
+    t.after(() => cluster.stop());
+    const leadTo = (host: string): Promise<unknown> => follows(cluster, (gateway) => { firstRoute(gateway)['via'] = `smtp://${host}:${String(cluster.sinkPort)}`; });
+    await sendTo(cluster, 'a.example', 2);
+    await cluster.drained(BOUND_MS);
+    const { code, error } = await twinpost(['queue', 'suspend', '--site', 'localhost', '--reason', 'a test', '--from', `${HOST}:${String(cluster.adminPort)}`]);
+    assert.equal(code, 0, error);
+    await leadTo('localhost');
+    await sendTo(cluster, 'a.example', 3);
+    await sleep(2000);
+    assert.equal((await cluster.sinkCounts()).messages, 2, 'its queue leads there now, and is suspended');
+    assert.equal((await cluster.status()).queued_messages, 3);
+    await leadTo(HOST);
+    await cluster.sinkHas(5, BOUND_MS);
   });
 
   test('refuses to lose the route of mail that waits, and says how much that is', async (t) => {

@@ -213,6 +213,8 @@ export class GatewayCore implements Reception, DeliverySource {
     Object.assign(this.#followed, followedOf(options));
     this.#acceptance.renew(options.acceptance);
     this.readiness.renew(this.#ports.router.mailRoutes());
+    this.rules.renew();
+    this.orders.standing.renew();
   }
 
   // ---- Reception ----

@@ -10,6 +10,7 @@
  *                                  started, however late the register's watch is (DESIGN, Ownership rule 17)
  *   a queue is made ─────────────► suspends()
  *   the DNS has said which hosts take its mail ─► lookAt(), before anybody connects to them
+ *   routes are other ones ───────► renew(), before anything is started by them
  *
  * A pattern names queues of class mail, `*` stands for any run of characters; with a class behind it, as in
  * "example.com/bounce", it names those of that class. By route, site or domain class mail alone is meant, and
@@ -232,6 +233,12 @@ export class QueueRules {
     this.#refusedRoutes = new WeakMap();
     for (const queue of this.#ports.queues()) this.#mark(queue);
     this.#ports.obeyOrders(inForce);
+  }
+
+  /** Routes are other ones: queues may lead to other sites. */
+  renew(): void {
+    this.look();
+    for (const queue of this.#ports.queues()) this.#mark(queue);
   }
 
   /** It names one that is there now. */
