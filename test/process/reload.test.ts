@@ -199,14 +199,14 @@ describe('a gateway that reads its configuration again', { timeout: 600_000 }, (
     await sendTo(cluster, 'b.example', 7);
     await until('all of the first is deferred', async () => (await cluster.status()).deferred >= 5, BOUND_MS, cluster.gateway);
     const diff = (): ReturnType<typeof twinpost> => twinpost(['config', 'diff', '--from', `${HOST}:${String(cluster.adminPort)}`]);
-    assert.deepEqual(await diff(), { code: 0, out: 'gateway-1: nothing has changed\nstore-a: nothing has changed\nstore-b: nothing has changed\n', error: '' });
+    assert.deepEqual(await diff(), { code: 0, out: 'gateway-1: nothing in the file has changed\nstore-a: nothing in the file has changed\nstore-b: nothing in the file has changed\n', error: '' });
     edit(cluster, (gateway) => {
       const [a, b] = gateway['routes'] as Part[];
       assert.ok(a !== undefined && b !== undefined);
       a['via'] = via;
       b['via'] = via;
     });
-    assert.deepEqual(await diff(), { code: 0, out: 'gateway-1: gateway.routes; 12 queued messages go another way\nstore-a: nothing has changed\nstore-b: nothing has changed\n', error: '' });
+    assert.deepEqual(await diff(), { code: 0, out: 'gateway-1: gateway.routes; 12 queued messages go another way\nstore-a: nothing in the file has changed\nstore-b: nothing in the file has changed\n', error: '' });
     assert.equal((await cluster.sinkCounts()).messages, 0, 'looking changes nothing');
     assert.deepEqual(await reload(cluster), { code: 200, error: '', changed: ['gateway.routes'] });
     // The second needs nobody: it was not tried yet.
@@ -589,7 +589,7 @@ describe('several processes', { timeout: 480_000 }, () => {
     write(fileOf(cluster, 'gateway-2'), 'gateway: nothing');
     const half = await order('config', 'reload', '--reason', 'fewer at once');
     assert.equal(half.code, 1, half.error);
-    assert.match(half.out, /^gateway-1: configuration [0-9a-f]{12}, in force: gateway\.routes\nstore-a: configuration [0-9a-f]{12}, nothing has changed\nstore-b: .*\nREFUSED: gateway-2 at \S+: it refused: \S+gateway-2\.yaml:1: gateway: expected .*; nothing was changed\n$/);
+    assert.match(half.out, /^gateway-1: configuration [0-9a-f]{12}, in force: gateway\.routes\nstore-a: configuration [0-9a-f]{12}, nothing in the file has changed, its certificates are read anew\nstore-b: .*\nREFUSED: gateway-2 at \S+: it refused: \S+gateway-2\.yaml:1: gateway: expected .*; nothing was changed\n$/);
     assert.match((await order('status')).out, /ROUTES DIFFER: [0-9a-f]{12}: gateway-1; [0-9a-f]{12}: gateway-2; /);
     write(fileOf(cluster, 'gateway-2'), good);
     edit(cluster, slower, 'gateway-2');
