@@ -13,6 +13,7 @@ import { textsBytesMax } from '../../base/text-pool.js';
 import type { FenceNotice } from '../../protocol/messages/beat.js';
 import type { Refusal } from '../../protocol/messages/refusal.js';
 import type { HolderId } from '../../protocol/partition-record.js';
+import type { ToAscii } from '../../platform/ports.js';
 import type { Reply } from '../../protocol/replies.js';
 import type { CoreOptions, CorePorts, RenewedOptions } from './core-options.js';
 import { CrashNotes, InHand } from '../local/crash-notes.js';
@@ -312,6 +313,10 @@ export class GatewayCore implements Reception, DeliverySource {
     return this.#ports.router;
   }
 
+  get toAscii(): ToAscii {
+    return this.#ports.toAscii;
+  }
+
   /** These hosts take the mail of a queue by MX. */
   onWay(queue: DeliveryQueue, hosts: readonly string[]): void {
     if (!(queue instanceof MailQueue)) return;
@@ -543,7 +548,7 @@ export class GatewayCore implements Reception, DeliverySource {
     });
     return new Orders(this.#options.incarnation, {
       gatewayId: ownership.self.gatewayId, clock, frame, log, entries, registry, holds, room: this.#room,
-      settlement, rebinding, reports: new ReportPace(), register: ownership, names: router,
+      settlement, rebinding, reports: new ReportPace(), register: ownership, names: router, toAscii,
       wake: (queue) => { this.wake(queue); },
       isIncomplete: () => this.isIncomplete,
       hasten: (queue) => {
