@@ -175,7 +175,7 @@ const outagesAnswer = z.object({
 export type OutagesAnswer = z.output<typeof outagesAnswer>;
 
 /** Why mail of a queue does not get on although its next hop answers (gateway/queue/hurting-queues.ts). */
-export const QUEUE_PROBLEMS = ['deferred', 'growing', 'slow'] as const;
+export const QUEUE_PROBLEMS = ['refused', 'deferred', 'growing', 'slow'] as const;
 export type QueueProblem = (typeof QUEUE_PROBLEMS)[number];
 
 const hurtingQueueAnswer = z.object({
@@ -190,12 +190,18 @@ const hurtingQueueAnswer = z.object({
   last_error: text,
   /** Of the first of its messages that was put off; null: there is none. Releases before do not tell it. */
   next_try: z.int().nullable().exactOptional(),
+  /** Of one that is refused: recipients tried in the last minutes, and those of them refused for good. */
+  tried: z.int().exactOptional(),
+  refused: z.int().exactOptional(),
 });
 export type HurtingQueueAnswer = Readonly<z.output<typeof hurtingQueueAnswer>>;
 
 const hurtingAnswer = z.object({
-  counts: z.object({ deferred: z.int(), growing: z.int(), slow: z.int() }),
-  /** Those with most messages. */
+  /** Releases before do not tell of those that are refused. */
+  counts: z.object({
+    refused: z.int().exactOptional(), deferred: z.int(), growing: z.int(), slow: z.int(),
+  }),
+  /** Those with most messages and recipients refused. */
   queues: list(hurtingQueueAnswer),
 });
 export type HurtingAnswer = z.output<typeof hurtingAnswer>;

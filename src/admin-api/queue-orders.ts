@@ -239,6 +239,11 @@ export const queueOrderAnswer = z.object({
   /** The first ones that are meant; and of those that could not be done. */
   met: list(metMessage),
   refused: list(metMessage),
+  /**
+   * Of the ids of the selector, those of which this gateway has no message that is meant; told to whoever
+   * gave the order, when all was looked at.
+   */
+  ids_unmet: list(name).exactOptional(),
 });
 export type QueueOrderAnswer = Readonly<z.output<typeof queueOrderAnswer>>;
 

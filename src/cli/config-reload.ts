@@ -107,7 +107,7 @@ function diffLine(answer: ConfigDiffAnswer | StoreConfigDiffAnswer): string {
   const { changed, refused } = answer;
   const id = nameOf(answer);
   if (refused !== '') return printable(`${id}: would be refused: ${refused}`);
-  if (changed.length === 0) return printable(`${id}: nothing has changed`);
+  if (changed.length === 0) return printable(`${id}: nothing in the file has changed`);
   if ('store' in answer) return printable(`${id}: ${keysText(changed)}`);
   const { following } = answer;
   const mail = `${counted(following, 'queued message')} ${following === 1 ? 'goes' : 'go'} another way`;
@@ -158,6 +158,8 @@ function keysText(changed: readonly string[]): string {
 
 function lineOf(answer: ReloadAnswer | StoreReloadAnswer): string {
   const { hash, changed } = answer;
-  const what = changed.length === 0 ? 'nothing has changed' : `in force: ${keysText(changed)}`;
+  // A reload looks at those at once, whatever the file says.
+  const same = 'nothing in the file has changed, its certificates are read anew';
+  const what = changed.length === 0 ? same : `in force: ${keysText(changed)}`;
   return printable(`${nameOf(answer)}: configuration ${hash}, ${what}`);
 }

@@ -139,6 +139,8 @@ export class OrderRun {
   /** Why it may stand in the register though it was taken back; '' when it does not. */
   #whyStanding = '';
   #isGone = false;
+  /** Ids that were named, and no gateway has such a message. */
+  #unmet: readonly string[] = [];
   #said = '';
   #graceSeconds = 0;
   /** When its grace ends, once it has gone on. */
@@ -171,10 +173,11 @@ export class OrderRun {
     if (this.#context.stopSignal.aborted) return this.#finish(found, 1);
     if (isTakenBack(found)) return this.#outcome(found);
     const sum = sumOf(found);
+    this.#unmet = unmetBy(found);
     this.#tellFound(sum, found);
     if (this.#order.dry_run === true) {
       await this.#cancel('it was a dry run');
-      return this.#finish(found, sum.matched === 0 ? 1 : 0);
+      return this.#finish(found, sum.matched === 0 || this.#unmet.length > 0 ? 1 : 0);
     }
     const refusal = this.#whyNot(sum) ?? await this.#whyCantStand();
     if (refusal !== undefined) {
@@ -482,8 +485,10 @@ export class OrderRun {
 
   #tellFound(sum: Sum, answers: Answers): void {
     const { json } = this.#options;
-    if (json) return;
     const { terminal } = this.#context;
+    const unmet = this.#unmet;
+    if (json && unmet.length > 0) terminal.print(JSON.stringify({ ids_unmet: unmet }));
+    if (json) return;
     const least = this.#isPartial(sum) ? 'at least ' : '';
     terminal.print(
       `${least}${counted(sum.matched, 'message')}, ${counted(sum.recipients, 'recipient')}, `
@@ -494,6 +499,7 @@ export class OrderRun {
       terminal.print(printable(`  ${id} in ${queue} of ${gateway}, from ${sender === '' ? '<>' : sender}`));
     }
     if (sum.matched > SHOWN_MAX) terminal.print(`  … and ${formatCount(sum.matched - SHOWN_MAX)} more`);
+    for (const id of unmet) terminal.print(printable(`no message ${id}`));
     if (sum.keptBack > 0) {
       terminal.print(`held or delayed: ${counted(sum.keptBack, 'message')}, which a flush does not try: `
         + 'twinpost queue release first');
@@ -540,7 +546,8 @@ export class OrderRun {
       if (!sum.isKept) terminal.print(NOT_KEPT);
     }
     this.#tellNotMet(sum);
-    return this.#finish(answers, sum.notDone > 0 || isCancelled || answers.length === 0 ? 1 : 0);
+    const isAllDone = sum.notDone === 0 && this.#unmet.length === 0 && !isCancelled && answers.length > 0;
+    return this.#finish(answers, isAllDone ? 0 : 1);
   }
 
   #finish(answers: Answers, code: number): number {
@@ -622,6 +629,12 @@ function leftText(left: LeftOrderAnswer): string {
   const what = `mail of ${counted(partitions.length, 'partition')}`;
   return `left in the register as ${order}${whose}: ${what} is dealt with when it is taken over, or they are `
     + `back, until ${timeText(until)}${met}`;
+}
+
+/** One that is of a release before does not tell it. */
+function unmetBy(answers: Answers): readonly string[] {
+  const [first = [], ...others] = answers.map(({ answer }) => answer.ids_unmet ?? []);
+  return first.filter((id) => others.every((ids) => ids.includes(id)));
 }
 
 function sumOf(answers: Answers): Sum {

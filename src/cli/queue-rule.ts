@@ -9,7 +9,7 @@ import type { RuleTarget, RuleVerb } from '../admin-api/queue-rules.js';
 import type { CliContext } from './context.js';
 import { UsageError } from './context.js';
 import { longExample } from './examples.js';
-import { NOT_ALL_KNOW, findGroup, withGroupOptions } from './group.js';
+import { NOT_ALL_KNOW, findGroup, reportMissing, withGroupOptions } from './group.js';
 import { durationArgument } from './numbers.js';
 import { orderOf } from './operator.js';
 import { nearestQueue } from './queue-list.js';
@@ -146,8 +146,11 @@ export function takeBackVerb(
       if (meant.length === 0) {
         const others = standing.map((rule) => rule.queue).join(', ');
         const but = others === '' ? '' : `; there is one of ${others}`;
-        context.terminal.error(printable(`twinpost: no rule to ${verb} '${said}' stands${but}`));
-        return done(1);
+        // Whoever is silent may have one of its own, by --local.
+        const missing = group.missing('gateway');
+        const where = missing.length === 0 ? '' : ' at those who answer';
+        context.terminal.error(printable(`twinpost: no rule to ${verb} '${said}' stands${where}${but}`));
+        return done(reportMissing(missing, 1, args.json === true, context.terminal) || 1);
       }
       const given = { ...order, ...localOf(args.local) };
       const cancelled = meant.map(({ id }) => id);

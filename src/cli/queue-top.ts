@@ -27,7 +27,7 @@ const TIMEOUT_MS = 5_000;
 const SORTS = ['messages', 'growth', 'deferred', 'oldest'] as const;
 type Sort = typeof SORTS[number];
 /** The worst that any gateway says of a queue. */
-const PROBLEMS = ['down', 'suspended', 'deferred', 'growing', 'slow', ''] as const;
+const PROBLEMS = ['down', 'suspended', 'refused', 'deferred', 'growing', 'slow', ''] as const;
 type Problem = typeof PROBLEMS[number];
 
 /** Of a queue at all gateways. */

@@ -301,7 +301,8 @@ function hurtingLines(
     return `  ${paint(title, 'yellow', isTty)}${pad}${printable(hurtingText(one, where))}; `
       + `for ${ago(one.since, nowMs)}${shareText(one.bytes, limit)}${again}`;
   });
-  const more = counts.deferred + counts.growing + counts.slow - queues.length;
+  const { refused = 0, deferred, growing, slow } = counts;
+  const more = refused + deferred + growing + slow - queues.length;
   return more > 0 ? [...lines, `${WAITING_INDENT}and ${counted(more, 'more queue')}`] : lines;
 }
 

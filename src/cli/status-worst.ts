@@ -250,7 +250,8 @@ function destinationFindings(status: StatusAnswer): Finding[] {
 function queueFindings(status: StatusAnswer): Finding[] {
   const { gateway, hurting, rules = [], orders = [], orders_left: left = 0 } = status;
   const { held_messages: held, unrouted_messages: unrouted = 0 } = status;
-  const found = hurting.queues.filter(({ messages }) => messages >= WORTH_MESSAGES)
+  const found = hurting.queues
+    .filter(({ problem, messages }) => problem === 'refused' || messages >= WORTH_MESSAGES)
     .map((one) => warning('queues', gateway, hurtingText(one)));
   if (held > 0) {
     const unled = unrouted === 0 ? '' : `, ${formatCount(unrouted)} of them with no route`;
@@ -310,13 +311,18 @@ export function isEnding(ends: number, nowMs: number): boolean {
 
 /** Of a queue whose mail does not get on; `where`: what tells it from another of its name. */
 export function hurtingText(
-  { queue_name: name, problem, messages, deferred, last_error: last }: HurtingQueueAnswer, where = '',
+  {
+    queue_name: name, problem, messages, deferred, tried = 0, refused = 0, last_error: last,
+  }: HurtingQueueAnswer, where = '',
 ): string {
   const queue = name + where;
   const said = last === '' ? '' : `; last: ${last}`;
   // A strict queue has no other that was tried.
   const behind = `${counted(messages - 1, 'message')} behind it`;
   switch (problem) {
+    case 'refused':
+      return `queue ${queue}: its next hop refuses mail for good, ${formatCount(refused)} of `
+        + `${counted(tried, 'recipient')} in the last minutes${said}`;
     case 'deferred':
       if (deferred === 0) return `queue ${queue}: its next hop puts its first message off, ${behind}${said}`;
       return `queue ${queue}: its next hop puts mail off, ${formatCount(deferred)} of `

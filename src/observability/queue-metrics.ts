@@ -151,7 +151,7 @@ export function exportOutages(
 export function exportHurting(series: Series, hurting: () => HurtingAnswer): void {
   const help = 'Queues whose mail does not get on although their next hop answers, by why';
   series.gauges('queues_hurting', help, ['problem'], () =>
-    QUEUE_PROBLEMS.map((problem) => [{ problem }, hurting().counts[problem]]));
+    QUEUE_PROBLEMS.map((problem) => [{ problem }, hurting().counts[problem] ?? 0]));
 }
 
 export function exportBusiest(series: Series, busiest: () => BusiestAnswer): void {

@@ -38,6 +38,22 @@ function edit(cluster: Cluster, change: (gateway: Part) => void): void {
   renameSync(`${file}.new`, file);
 }
 
+/** Its via leads there. */
+function lead(gateway: Part, domain: string, port: number): void {
+  const route = (gateway['routes'] as Part[]).find((one) => one['domain'] === domain);
+  assert.ok(route !== undefined, `it has the route of ${domain}`);
+  route['via'] = `smtp://${HOST}:${String(port)}`;
+}
+
+/** One who comes at this moment, with a message. */
+async function newcomer(port: number, domain: string): Promise<void> {
+  const talk = await SmtpTalk.start(port);
+  for (const line of ['MAIL FROM:<new@client.example>', `RCPT TO:<user@${domain}>`]) assert.match(await talk.say(line), /^250 /, line);
+  assert.match(await talk.say('DATA'), /^354 /);
+  assert.match(await talk.say('Subject: new\r\n\r\nhello\r\n.'), /^250 /);
+  talk.close();
+}
+
 /** SHA-256 of the certificate that STARTTLS shows. */
 async function fingerprintOf(port: number): Promise<string> {
   const socket = connect({ host: HOST, port });
@@ -62,17 +78,16 @@ describe('an operator', { timeout: 600_000 }, () => {
       story.call(String(other.port), '2025');
       story.call(cluster.folder, '/etc/twinpost');
       const before = await fingerprintOf(cluster.smtpPort);
+      const pairs = [OWN, NEW].map(({ certFile, keyFile }) => [readFileSync(certFile), readFileSync(keyFile)] as const);
       const run = { isOver: false };
       const sending = runSend({ host: HOST, port: cluster.smtpPort, connections: 20, ...LOAD, domains: ['x.example'] }).finally(() => { run.isOver = true; });
       story.tell('The customer y.example has a new mail server, clients are to send less to us at once, and the certificate is renewed. What would the new files do?');
       copyFileSync(NEW.certFile, OWN.certFile);
       copyFileSync(NEW.keyFile, OWN.keyFile);
-      for (const [index, { gateway }] of cluster.gateways.entries()) {
+      for (const { gateway } of cluster.gateways) {
         const file = join(cluster.folder, `${gateway.name}.yaml`);
-        const whole = JSON.parse(readFileSync(file, 'utf8')) as { readonly gateway: { routes: Part[]; smtp: Part } };
-        const route = whole.gateway.routes.find(({ domain }) => domain === 'y.example');
-        assert.ok(route !== undefined, `gateway ${String(index)} has the route`);
-        route['via'] = `smtp://${HOST}:${String(other.port)}`;
+        const whole = JSON.parse(readFileSync(file, 'utf8')) as { readonly gateway: { readonly smtp: Part } & Part };
+        lead(whole.gateway, 'y.example', other.port);
         whole.gateway.smtp['recipient_limit'] = 500;
         writeFileSync(`${file}.new`, JSON.stringify(whole, undefined, 2));
         renameSync(`${file}.new`, file);
@@ -82,22 +97,38 @@ describe('an operator', { timeout: 600_000 }, () => {
       story.tell('That is what was meant. All mail that waits goes the new way at its next attempt, and sessions that are there go on:');
       const reloaded = await story.type(['config', 'reload', '--reason', 'their new server']);
       assert.deepEqual([reloaded.code, (reloaded.out.match(/in force: /g) ?? []).length], [0, 2], reloaded.out + reloaded.error);
-      assert.notEqual(await fingerprintOf(cluster.smtpPort), before, 'the next STARTTLS has the new certificate');
+      const after = await fingerprintOf(cluster.smtpPort);
+      assert.notEqual(after, before, 'the next STARTTLS has the new certificate');
       await runSend({ host: HOST, port: cluster.smtpPort, count: 10, domains: ['y.example'] });
       await until('it arrives at their new server', () => other.counts.messages === 10, BOUND_MS, cluster.gateway);
       let reloads = 1;
       let underLoad = 0;
       for (; reloads < RELOADS || !run.isOver; reloads++) {
-        edit(cluster, (gateway) => { gateway['smtp'] = { ...gateway['smtp'] as Part, recipient_limit: 500 + (reloads % 100) }; });
-        const { status } = await fetch(`http://${HOST}:${String(cluster.adminPort)}/api/v1/config/reload`, {
-          method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ reason: 'again', who: 'ann' }),
-        });
+        const turn = reloads % 3;
+        const isEven = reloads % 2 === 0;
+        if (turn === 0) edit(cluster, (gateway) => { gateway['smtp'] = { ...gateway['smtp'] as Part, recipient_limit: 500 + (reloads % 100) }; });
+        if (turn === 1) edit(cluster, (gateway) => { lead(gateway, 'y.example', isEven ? other.port : cluster.sinkPort); });
+        if (turn === 2) [OWN.certFile, OWN.keyFile].forEach((file, i) => { writeFileSync(file, pairs[isEven ? 0 : 1]?.[i] ?? ''); });
+        const [{ status }] = await Promise.all([
+          fetch(`http://${HOST}:${String(cluster.adminPort)}/api/v1/config/reload`, {
+            method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ reason: 'again', who: 'ann' }),
+          }),
+          newcomer(cluster.smtpPort, 'y.example'),
+        ]);
         assert.equal(status, 200);
+        if (turn === 2) assert.equal(await fingerprintOf(cluster.smtpPort), isEven ? before : after, 'the next STARTTLS has the certificate of now');
         if (!run.isOver) underLoad += 1;
       }
       const sent = await sending;
       t.diagnostic(`${String(reloads)} reloads, ${String(underLoad)} of them under load, ${sent.acceptedPerSecond.toFixed(0)} messages a second`);
       assert.deepEqual([sent.accepted, sent.connectionsOpened, sent.replies], [LOAD.count, 20, { 250: LOAD.count }], 'no session is lost, no 4xx');
+      const accepted = LOAD.count + 10 + reloads - 1;
+      const arrived = async (): Promise<number> => (await cluster.sinkCounts()).messages + other.counts.messages;
+      await until('all of it arrives at one of both', async () => await arrived() >= accepted, BOUND_MS, cluster.gateway);
+      await cluster.drained();
+      assert.equal(await arrived(), accepted, 'once');
+      const there = other.counts.messages - 10;
+      assert.ok(there > 0 && there < reloads - 1, `${String(there)} of ${String(reloads - 1)} went to the new server: the route was changed`);
       story.end();
     } finally {
       await cluster.stop();

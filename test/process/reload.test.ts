@@ -8,6 +8,7 @@ import { readFileSync, readdirSync, readlinkSync, writeFileSync } from 'node:fs'
 import { connect, createServer, type AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { describe, test, type TestContext } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { connect as tlsConnect } from 'node:tls';
 
 import { runSend } from '../../src/load/run.js';
@@ -198,14 +199,14 @@ describe('a gateway that reads its configuration again', { timeout: 600_000 }, (
     await sendTo(cluster, 'b.example', 7);
     await until('all of the first is deferred', async () => (await cluster.status()).deferred >= 5, BOUND_MS, cluster.gateway);
     const diff = (): ReturnType<typeof twinpost> => twinpost(['config', 'diff', '--from', `${HOST}:${String(cluster.adminPort)}`]);
-    assert.deepEqual(await diff(), { code: 0, out: 'gateway-1: nothing has changed\nstore-a: nothing has changed\nstore-b: nothing has changed\n', error: '' });
+    assert.deepEqual(await diff(), { code: 0, out: 'gateway-1: nothing in the file has changed\nstore-a: nothing in the file has changed\nstore-b: nothing in the file has changed\n', error: '' });
     edit(cluster, (gateway) => {
       const [a, b] = gateway['routes'] as Part[];
       assert.ok(a !== undefined && b !== undefined);
       a['via'] = via;
       b['via'] = via;
     });
-    assert.deepEqual(await diff(), { code: 0, out: 'gateway-1: gateway.routes; 12 queued messages go another way\nstore-a: nothing has changed\nstore-b: nothing has changed\n', error: '' });
+    assert.deepEqual(await diff(), { code: 0, out: 'gateway-1: gateway.routes; 12 queued messages go another way\nstore-a: nothing in the file has changed\nstore-b: nothing in the file has changed\n', error: '' });
     assert.equal((await cluster.sinkCounts()).messages, 0, 'looking changes nothing');
     assert.deepEqual(await reload(cluster), { code: 200, error: '', changed: ['gateway.routes'] });
     // The second needs nobody: it was not tried yet.
@@ -215,6 +216,23 @@ describe('a gateway that reads its configuration again', { timeout: 600_000 }, (
     assert.equal(flushed.code, 0, flushed.error);
     await cluster.sinkHas(12, BOUND_MS);
     await cluster.drained(BOUND_MS);
+  });
+
+  test('obeys a suspension by site with the routes of now', async (t) => {
+    const cluster = await startCluster();
+    t.after(() => cluster.stop());
+    const leadTo = (host: string): Promise<unknown> => follows(cluster, (gateway) => { firstRoute(gateway)['via'] = `smtp://${host}:${String(cluster.sinkPort)}`; });
+    await sendTo(cluster, 'a.example', 2);
+    await cluster.drained(BOUND_MS);
+    const { code, error } = await twinpost(['queue', 'suspend', '--site', 'localhost', '--reason', 'a test', '--from', `${HOST}:${String(cluster.adminPort)}`]);
+    assert.equal(code, 0, error);
+    await leadTo('localhost');
+    await sendTo(cluster, 'a.example', 3);
+    await sleep(2000);
+    assert.equal((await cluster.sinkCounts()).messages, 2, 'its queue leads there now, and is suspended');
+    assert.equal((await cluster.status()).queued_messages, 3);
+    await leadTo(HOST);
+    await cluster.sinkHas(5, BOUND_MS);
   });
 
   test('refuses to lose the route of mail that waits, and says how much that is', async (t) => {
@@ -571,7 +589,7 @@ describe('several processes', { timeout: 480_000 }, () => {
     write(fileOf(cluster, 'gateway-2'), 'gateway: nothing');
     const half = await order('config', 'reload', '--reason', 'fewer at once');
     assert.equal(half.code, 1, half.error);
-    assert.match(half.out, /^gateway-1: configuration [0-9a-f]{12}, in force: gateway\.routes\nstore-a: configuration [0-9a-f]{12}, nothing has changed\nstore-b: .*\nREFUSED: gateway-2 at \S+: it refused: \S+gateway-2\.yaml:1: gateway: expected .*; nothing was changed\n$/);
+    assert.match(half.out, /^gateway-1: configuration [0-9a-f]{12}, in force: gateway\.routes\nstore-a: configuration [0-9a-f]{12}, nothing in the file has changed, its certificates are read anew\nstore-b: .*\nREFUSED: gateway-2 at \S+: it refused: \S+gateway-2\.yaml:1: gateway: expected .*; nothing was changed\n$/);
     assert.match((await order('status')).out, /ROUTES DIFFER: [0-9a-f]{12}: gateway-1; [0-9a-f]{12}: gateway-2; /);
     write(fileOf(cluster, 'gateway-2'), good);
     edit(cluster, slower, 'gateway-2');

@@ -51,3 +51,15 @@ test('what hurts is named first, by the status and by metrics', { timeout: 240_0
   assert.match(text155, /\n {2}HELD {8}155 of 155 messages wait for an operator: /);
   assert.match(text155, /\nStore {4}.* Config .*\nstore-\S+ .* [0-9a-f]{12} since 2/);
 });
+
+test('a next hop that refuses all for good is named, though nothing waits for it', { timeout: 120_000 }, async (t) => {
+  const cluster = await startCluster({ sinkArguments: ['--reject-rate', '1'] });
+  t.after(() => cluster.stop());
+  await runSend({ host: HOST, port: cluster.smtpPort, count: 40, connections: 2 });
+  const status = (): ReturnType<typeof twinpost> => twinpost(['status', '--from', `${HOST}:${String(cluster.adminPort)}`]);
+  await until('the queue is named', async () => /^WARNING gateway-1: queue \S+: its next hop refuses mail for good, 40 of 40 recipients in the last minutes; last: 550 /.test((await status()).out));
+  const { code, out } = await status();
+  assert.equal(code, 0, 'mail of others flows');
+  assert.match(out, /\n {2}REFUSED {5}queue \S+: its next hop refuses mail for good, .*; for \d+m?s\b/);
+  assert.match(await (await fetch(`http://${HOST}:${String(cluster.adminPort)}/metrics`)).text(), /\ntwinpost_queues_hurting\{problem="refused"\} 1\n/);
+});

@@ -118,7 +118,7 @@ describe('a store that is asked to read its file again', { timeout: 240_000 }, (
     assert.deepEqual((await twinpost(['config', 'diff', '--from', ofGateway, '--json'])).out.split('\n').slice(2, 3).map((line) => JSON.parse(line) as unknown), [{ store: 'store-a', changed: ['store.log.level'], refused: '' }]);
     const half = await reload(ofStore);
     assert.equal(half.code, 1, half.error);
-    assert.deepEqual(lines(half.out).slice(0, 3), ['gateway-1: HASH, nothing has changed', 'gateway-2: HASH, nothing has changed', 'store-a: HASH, in force: store.log.level']);
+    assert.deepEqual(lines(half.out).slice(0, 3), ['gateway-1: HASH, nothing in the file has changed, its certificates are read anew', 'gateway-2: HASH, nothing in the file has changed, its certificates are read anew', 'store-a: HASH, in force: store.log.level']);
     assert.match(half.out, /\nREFUSED: store-b at \S+: it refused: \S+store-b\.yaml:1: store: expected .*; nothing was changed\n$/);
     const status = await twinpost(['status', '--from', ofGateway]);
     assert.equal(status.code, 1);
@@ -127,7 +127,7 @@ describe('a store that is asked to read its file again', { timeout: 240_000 }, (
 
     write(fileOf(cluster, 'store-b'), good);
     const alone = await reload(adminOf(cluster, 'store-b'), '--only');
-    assert.deepEqual([alone.code, lines(alone.out)], [0, ['store-b: HASH, nothing has changed']], alone.error);
+    assert.deepEqual([alone.code, lines(alone.out)], [0, ['store-b: HASH, nothing in the file has changed, its certificates are read anew']], alone.error);
     await until('nothing is wrong', async () => !(await twinpost(['status', '--from', ofGateway])).out.includes('RELOAD'), BOUND_MS, cluster.gateway);
     assert.equal((await reload(ofGateway)).code, 0);
     await cluster.stores[1]?.kill();

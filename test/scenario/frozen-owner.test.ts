@@ -97,7 +97,7 @@ describe('a gateway that is frozen past its lease', () => {
       group.run(1000);
       hurting.watch(group.scheduler.nowMs);
     }
-    assert.deepEqual([queuedAt(group, 'gw-1'), hurting.answer().counts], [0, { deferred: 0, growing: 0, slow: 0 }]);
+    assert.deepEqual([queuedAt(group, 'gw-1'), hurting.answer().counts], [0, { refused: 0, deferred: 0, growing: 0, slow: 0 }]);
   });
 
   test('hands nothing to outbound that was to be looked at when it was given up', () => {

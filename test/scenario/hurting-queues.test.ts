@@ -51,11 +51,36 @@ describe('a queue that hurts', () => {
     assert.ok((first?.bytes ?? 0) > 0);
     for (const { next_try: at } of watch(0).queues) assert.ok(Math.abs(Number(at) * 1000 - world.gateway.wallMs()) < 600_000, `tried again at ${String(at)}`);
     const later = watch(60);
-    assert.deepEqual(later.counts, { deferred: 2, growing: 0, slow: 0 });
+    assert.deepEqual(later.counts, { refused: 0, deferred: 2, growing: 0, slow: 0 });
     assert.equal(later.queues[0]?.since, since, 'since it began');
     world.hops.script = () => 'accept';
     for (let look = 0; look < 100 && watch(5).queues.length > 0; look++);
     assert.deepEqual(watch(5).queues, [], 'nothing when all is delivered');
+  });
+
+  test('is one whose next hop refuses most recipients for good, though nothing waits; a few are none, nor what was long ago', () => {
+    const { world, watch, named } = field();
+    const { hops } = world;
+    const refuse = (): void => { hops.script = ({ queueName }) => (queueName === 'senders' ? 'accept' : 'reject'); };
+    refuse();
+    world.submitMany(9, ['strict']);
+    world.submitMany(15, ['fifo']);
+    assert.deepEqual(named(6), [['fifo', 'refused']], 'ten at least');
+    const [hurt] = watch(0).queues;
+    assert.deepEqual([hurt?.messages, hurt?.tried, hurt?.refused, hurt?.last_error], [0, 15, 15, 'no such user']);
+    assert.deepEqual(watch(0).counts, { refused: 1, deferred: 0, growing: 0, slow: 0 });
+    hops.script = () => 'accept';
+    world.submitMany(14, ['fifo']);
+    assert.deepEqual(named(6), [['fifo', 'refused']], 'half of them');
+    world.submitMany(2, ['fifo']);
+    assert.deepEqual(named(6), [], 'less than half');
+    refuse();
+    world.submitMany(40, ['fifo']);
+    const { since = 0 } = watch(6).queues[0] ?? {};
+    assert.ok(since > (hurt?.since ?? 0), 'it counts from when it began again');
+    world.submit(['fifo']);
+    assert.equal(watch(50).queues[0]?.since, since);
+    assert.deepEqual(named(75), [], 'nothing was tried for two minutes');
   });
 
   test('is none for what an operator delays: only what the next hop puts off beside it counts', () => {
@@ -70,7 +95,7 @@ describe('a queue that hurts', () => {
     assert.equal(hurt?.deferred, 1);
     assert.ok(Number(hurt.next_try) * 1000 < untilMs - 3_600_000, 'as its next hop is tried, not as the operator has said');
     assert.deepEqual(doById(coreOf(world), 'delay', last?.id ?? 0, undefined, untilMs).whys, ['']);
-    assert.deepEqual(watch(6).counts, { deferred: 0, growing: 0, slow: 0 });
+    assert.deepEqual(watch(6).counts, { refused: 0, deferred: 0, growing: 0, slow: 0 });
   });
 
   test('is one that has waited for a minute, though its next hop is there', () => {
@@ -83,7 +108,7 @@ describe('a queue that hurts', () => {
     assert.deepEqual(named(5), [], 'whose next hop is down is named by that');
     down.clear();
     for (const queue of world.gateway.core?.registry.queues() ?? []) queue.isSuspended = true;
-    assert.deepEqual(watch(5), { counts: { deferred: 0, growing: 0, slow: 0 }, queues: [] }, 'an operator has stopped it');
+    assert.deepEqual(watch(5), { counts: { refused: 0, deferred: 0, growing: 0, slow: 0 }, queues: [] }, 'an operator has stopped it');
   });
 
   test('is one that grows by many while what could start waits', () => {

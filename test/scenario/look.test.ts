@@ -231,9 +231,9 @@ describe('ages of mail', () => {
     assert.deepEqual([countsOf(senders, '<>'), countsOf(senders, 'senders.example')], [[[0, 2]], [[0, 2], [1, 3]]]);
     const core = coreOf(world);
     const late = { nowMs: () => 0, wallMs: () => core.frame.wallMs() + 1279 * 60_000 };
-    const { entries, registry, names } = core;
+    const { entries, registry, names, toAscii } = core;
     const walk = new QueueAges('gw-1', { by: 'queue', selector: { everything: true } }, {
-      clock: late, frame: new WallFrame(late), entries, registry, names, envelopeOf: (row) => core.envelopeOf(row), noteOf: (row, count) => core.noteOf(row, count), isIncomplete: () => false,
+      clock: late, frame: new WallFrame(late), entries, registry, names, toAscii, envelopeOf: (row) => core.envelopeOf(row), noteOf: (row, count) => core.noteOf(row, count), isIncomplete: () => false,
     });
     assert.deepEqual(countsOf(walked(walk), 'q1'), [[8, 1], [9, 3]], 'older than the last end');
   });

@@ -103,6 +103,20 @@ function endedIn(place: Place, verb: 'delete' | 'bounce' | 'expire'): void {
   }
 }
 
+test('of ids that are named it is told which are met, also by a flush that does not try what is held', () => {
+  const world = deferring();
+  const [one, two] = world.submitMany(2, ['q1']);
+  assert.ok(one !== undefined && two !== undefined);
+  untilDeferred(world, [one, two]);
+  const ids = [idText(one).toLowerCase(), idText(two), '00000000001'];
+  assert.deepEqual(answerOf(world, found(world, 'hold', { ids }, true)).ids_unmet, ['00000000001']);
+  assert.deepEqual(answerOf(world, found(world, 'hold', { ids, domain: 'q2.example' }, true)).ids_unmet, ids);
+  assert.deepEqual(doById(coreOf(world), 'hold', two.id).whys, ['']);
+  assert.deepEqual(answerOf(world, found(world, 'flush', { ids }, true)).ids_unmet, ['00000000001']);
+  assert.deepEqual(answerOf(world, found(world, 'release', { ids }, true)).ids_unmet, [ids[0], ids[2]]);
+  assert.equal(answerOf(world, found(world, 'hold', { everything: true }, true)).ids_unmet, undefined);
+});
+
 describe('an order over many messages', () => {
   test('has the number that it is given: the same once more is the same order, another one is refused', () => {
     const world = deferring();

@@ -167,6 +167,29 @@ describe('a suspended queue', () => {
     assert.equal(letter.arrivals.size, 1);
   });
 
+  test('is one whose route leads to a site that is named since the configuration was read again, and no longer', () => {
+    const world = World.started();
+    const core = coreOf(world);
+    void core.ruleDesk.add({ verb: 'suspend', selector: { site: 'bad.host' }, ...WHO });
+    world.run(SOON_MS);
+    world.hops.script = () => 'defer';
+    const letter = world.submit(['q1']);
+    world.run(500);
+    const before = letter.firstAttempt.get('q1');
+    assert.ok(before !== undefined);
+    world.hops.script = () => 'accept';
+    world.lead('q1', 'bad.host');
+    const late = world.submit(['q1']);
+    world.run(20_000);
+    assert.deepEqual([letter.arrivals.size, late.arrivals.size], [0, 0], 'nothing goes to a site that is suspended');
+    assert.deepEqual(core.rules.all().map(({ queues, messages }) => [queues, messages]), [[1, 2]]);
+    world.lead('q1', 'good.host');
+    world.run(20_000);
+    assert.deepEqual([letter.arrivals.size, late.arrivals.size], [1, 1], 'it goes on where the new route leads');
+    world.untilQuiet();
+    checkAll(world.letters, world.queueNames);
+  });
+
   test('is one of class mail, unless the rule says which class', () => {
     const world = World.started();
     const core = coreOf(world);

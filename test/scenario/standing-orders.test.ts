@@ -67,6 +67,22 @@ describe('a hold that stands', () => {
     assert.ok(letters.every(({ arrivals }) => arrivals.size === 1));
   });
 
+  test('by site follows the routes when the configuration is read again', () => {
+    const world = World.started();
+    const core = coreOf(world);
+    give(world, core, { verb: 'hold', selector: { site: 'bad.host' } });
+    void core.ruleDesk.add({ verb: 'suspend', queue: 'q2', ...WHO });
+    world.run(SOON_MS);
+    world.lead('q1', 'bad.host');
+    const [one, two] = [world.submit(['q1']), world.submit(['q2'])];
+    world.run(SOON_MS);
+    assert.deepEqual([stateOf(core, 'q1', one), stateOf(core, 'q2', two)], [EntryState.HELD, EntryState.READY]);
+    world.lead('q1', 'good.host');
+    world.lead('q2', 'bad.host');
+    world.run(SOON_MS);
+    assert.deepEqual([one.arrivals.size, stateOf(core, 'q2', two)], [1, EntryState.HELD], 'what leads elsewhere goes, what came is caught');
+  });
+
   test('is done to mail as it comes, though nothing is handed out of its queue', () => {
     const world = World.started();
     const core = coreOf(world);

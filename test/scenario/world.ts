@@ -10,9 +10,10 @@
  */
 import assert from 'node:assert/strict';
 import { Prng } from '../../src/base/prng.js';
+import type { CoreOptions } from '../../src/gateway/daemon/core-options.js';
 import type { MailEvents } from '../../src/gateway/queue/mail-events.js';
 import type { MailQueue } from '../../src/gateway/queue/mail-queue.js';
-import { createRouter } from '../../src/gateway/queue/router.js';
+import { createRouter, type RenewableRouter, type RouteOptions } from '../../src/gateway/queue/router.js';
 import type { Envelope, Ordering, Recipient, RecipientGroup, Route, Router, SubmissionOutcome } from '../../src/gateway/mail-types.js';
 import { COMMITTED, OWN_ORIGIN } from '../../src/gateway/mail-types.js';
 import type { Partition } from '../../src/gateway/mirror/set/partition.js';
@@ -105,7 +106,10 @@ export class World {
   /** Queues whose route is gone from the configuration; a restarted gateway finds none for them. */
   readonly unrouted = new Set<string>();
   private readonly router: Router;
+  private readonly table: RenewableRouter;
   private readonly queueOptions: readonly QueueOptions[];
+  private readonly hosts = new Map<string, string>();
+  private readonly coreOptions: Pick<CoreOptions, 'longestRetryMs' | 'acceptance'>;
 
   constructor(options: WorldOptions = {}) {
     this.prng = new Prng(options.seed ?? 1);
@@ -116,11 +120,8 @@ export class World {
     this.register = new WorldRegister(this.scheduler, this.prng.fork(), this.log, WALL_BASE_MS);
     this.queueOptions = options.queues ?? [{ name: 'q1' }, { name: 'q2' }, { name: 'q3' }];
     this.queueNames = this.queueOptions.map((queue) => queue.name);
-    const table = createRouter([...this.queueOptions, { name: 'senders' }].map((queue) => ({
-      domains: [`${queue.name}.example`], name: queue.name, nextHop: { protocol: 'smtp', host: queue.name, port: 25, ...(queue.isByMx === true ? { isByMx: true } : {}) },
-      ordering: queue.ordering ?? 'fifo', concurrency: queue.concurrency ?? 4, lengthMax: queue.lengthMax ?? 1_000_000,
-      ...(queue.perDomain === true ? { perDomain: true } : {}),
-    })));
+    const table = createRouter(this.routes());
+    this.table = table;
     this.router = {
       route: (domain, queueClass, address, origin) => table.route(domain, queueClass, address, origin),
       isTooLong: (domain, address, origin) => table.isTooLong(domain, address, origin),
@@ -133,6 +134,10 @@ export class World {
       domainOf: (route) => table.domainOf(route),
     };
     const secret = new Uint8Array(32).fill(7);
+    this.coreOptions = {
+      longestRetryMs: options.retryDelayMs ?? 1000,
+      acceptance: { lifetimeMs: options.lifetimeMs ?? 3_600_000, bounceLifetimeMs: options.bounceLifetimeMs ?? 3_600_000, nextHopShare: 1 },
+    };
     const ports = { scheduler: this.scheduler, network: this.network, log: this.log, wallBaseMs: WALL_BASE_MS };
     const windowBytes = options.windowBytes ?? 8 * MEBIBYTE;
     const ids = ['store-a', 'store-b', 'store-c', 'store-d'].slice(0, options.stores ?? 2);
@@ -141,9 +146,9 @@ export class World {
       {
         id: GATEWAY, secret, storeIds: ids, windowBytes, retryDelayMs: () => options.retryDelayMs ?? 1000,
         core: {
-          partitions: options.partitions ?? 8, queuesMax: 5000, group: [GATEWAY], rescue: false, orphans: { graceMs: 0, areOurs: true }, leaseMs: options.leaseMs ?? LEASE_MS, commitTimeoutMs: options.commitTimeoutMs ?? 5000, longestRetryMs: options.retryDelayMs ?? 1000, delayReports: { afterMs: options.delayAfterMs ?? 0, isUnasked: options.delayUnasked ?? false }, firstWaitMs: 2000, segmentBytes: 64 * 1024,
+          partitions: options.partitions ?? 8, queuesMax: 5000, group: [GATEWAY], rescue: false, orphans: { graceMs: 0, areOurs: true }, leaseMs: options.leaseMs ?? LEASE_MS, commitTimeoutMs: options.commitTimeoutMs ?? 5000, delayReports: { afterMs: options.delayAfterMs ?? 0, isUnasked: options.delayUnasked ?? false }, firstWaitMs: 2000, segmentBytes: 64 * 1024,
           mirrors: { replicas: 2, minReplicas: options.minReplicas ?? 1, retryMs: options.retryMs ?? 500, refillFrameBytes: options.refillFrameBytes ?? 2048, frameTargetBytes: 64 * 1024, ringBytes: options.ringBytes ?? MEBIBYTE, replaceAfterMs: options.replaceAfterMs ?? 3_600_000, rebalanceBytesPerSecond: options.rebalanceBytesPerSecond ?? 0, placement: { gatewayHost: undefined, places: new Map() } },
-          acceptance: { lifetimeMs: options.lifetimeMs ?? 3_600_000, bounceLifetimeMs: options.bounceLifetimeMs ?? 3_600_000, nextHopShare: 1 },
+          ...this.coreOptions,
           memory: { limitBytes: options.gatewayMemoryBytes ?? 256 * MEBIBYTE, acceptShare: 0.8, reserveShare: 0.97 },
           reading: { blockEntries: options.blockEntries ?? 7, blockBytes: MEBIBYTE, littleBytes: options.littleBytes ?? 64 * MEBIBYTE },
         },
@@ -174,6 +179,21 @@ export class World {
     const route = this.router.route(`${name}.example`, 'mail', '', OWN_ORIGIN);
     assert.ok(route !== undefined);
     return route;
+  }
+
+  private routes(): RouteOptions[] {
+    return [...this.queueOptions, { name: 'senders' }].map((queue: QueueOptions) => ({
+      domains: [`${queue.name}.example`], name: queue.name, nextHop: { protocol: 'smtp', host: this.hosts.get(queue.name) ?? queue.name, port: 25, ...(queue.isByMx === true ? { isByMx: true } : {}) },
+      ordering: queue.ordering ?? 'fifo', concurrency: queue.concurrency ?? 4, lengthMax: queue.lengthMax ?? 1_000_000,
+      ...(queue.perDomain === true ? { perDomain: true } : {}),
+    }));
+  }
+
+  /** The configuration is read again: the route of that name leads to another host. */
+  lead(name: string, host: string): void {
+    this.hosts.set(name, host);
+    this.table.renew(this.routes());
+    this.gateway.core?.renew({ ...this.coreOptions, largestBytes: 0 });
   }
 
   /** The partition of the gateway's (youngest) queue of this name. */

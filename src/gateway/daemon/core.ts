@@ -13,6 +13,7 @@ import { textsBytesMax } from '../../base/text-pool.js';
 import type { FenceNotice } from '../../protocol/messages/beat.js';
 import type { Refusal } from '../../protocol/messages/refusal.js';
 import type { HolderId } from '../../protocol/partition-record.js';
+import type { ToAscii } from '../../platform/ports.js';
 import type { Reply } from '../../protocol/replies.js';
 import type { CoreOptions, CorePorts, RenewedOptions } from './core-options.js';
 import { CrashNotes, InHand } from '../local/crash-notes.js';
@@ -213,6 +214,8 @@ export class GatewayCore implements Reception, DeliverySource {
     Object.assign(this.#followed, followedOf(options));
     this.#acceptance.renew(options.acceptance);
     this.readiness.renew(this.#ports.router.mailRoutes());
+    this.rules.renew();
+    this.orders.standing.renew();
   }
 
   // ---- Reception ----
@@ -308,6 +311,10 @@ export class GatewayCore implements Reception, DeliverySource {
   /** Which route of the configuration a queue is of, and which one has the mail of a queue of that name. */
   get names(): RouteNames & Pick<Router, 'routeOfQueue'> {
     return this.#ports.router;
+  }
+
+  get toAscii(): ToAscii {
+    return this.#ports.toAscii;
   }
 
   /** These hosts take the mail of a queue by MX. */
@@ -541,7 +548,7 @@ export class GatewayCore implements Reception, DeliverySource {
     });
     return new Orders(this.#options.incarnation, {
       gatewayId: ownership.self.gatewayId, clock, frame, log, entries, registry, holds, room: this.#room,
-      settlement, rebinding, reports: new ReportPace(), register: ownership, names: router,
+      settlement, rebinding, reports: new ReportPace(), register: ownership, names: router, toAscii,
       wake: (queue) => { this.wake(queue); },
       isIncomplete: () => this.isIncomplete,
       hasten: (queue) => {

@@ -4,7 +4,7 @@
  * its envelope at the stores alone, or can't be read, is told apart: nobody knows whether it is meant. Pure.
  */
 import type { Selector } from '../../admin-api/queue-orders.js';
-import type { Clock } from '../../platform/ports.js';
+import type { Clock, ToAscii } from '../../platform/ports.js';
 import { QueueCursor } from '../orders/queue-cursor.js';
 import { Selection } from '../orders/selection.js';
 import type { RouteNames } from '../orders/selection.js';
@@ -22,6 +22,7 @@ export interface WalkPorts {
   readonly entries: Entries;
   readonly registry: QueueRegistry;
   readonly names: RouteNames;
+  readonly toAscii: ToAscii;
   envelopeOf(row: number): Envelope | undefined;
   noteOf(row: number, recipientCount: number): Note;
   isIncomplete(): boolean;
@@ -50,10 +51,10 @@ export class SelectedWalk {
   wasIncomplete = false;
 
   constructor(selector: Selector, ports: WalkPorts, visitor: Visitor) {
-    const { entries: { table }, registry, frame, names } = ports;
+    const { entries: { table }, registry, frame, names, toAscii } = ports;
     this.#ports = ports;
     this.#visitor = visitor;
-    const selection = new Selection(selector, names);
+    const selection = new Selection(selector, names, toAscii);
     this.#selection = selection;
     this.#isAll = selector.everything === true;
     this.#cursor = new QueueCursor(registry, table, (queue) => selection.concernsQueue(queue));

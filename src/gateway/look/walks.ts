@@ -9,9 +9,9 @@ import { QueueFind } from './queue-find.js';
 export function walksOf(
   gatewayId: string, core: GatewayCore, clock: Clock, messageOf: FindPorts['messageOf'],
 ): Walks {
-  const { frame, entries, registry, names } = core;
+  const { frame, entries, registry, names, toAscii } = core;
   const ports: FindPorts = {
-    clock, frame, entries, registry, names, messageOf,
+    clock, frame, entries, registry, names, toAscii, messageOf,
     envelopeOf: (row) => core.envelopeOf(row),
     noteOf: (row, recipientCount) => core.noteOf(row, recipientCount),
     isIncomplete: () => core.isIncomplete,

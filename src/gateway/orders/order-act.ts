@@ -17,6 +17,7 @@ import { TO_TRY } from '../queue/note.js';
 import type { Settlement } from '../queue/settlement.js';
 import type { Envelope } from '../mail-types.js';
 import type { Rebinding } from './rebinding.js';
+import type { ToAscii } from '../../platform/ports.js';
 import type { ReportPace } from './report-pace.js';
 import { Selection } from './selection.js';
 import type { RouteNames } from './selection.js';
@@ -29,6 +30,7 @@ export interface OrderActPorts {
   readonly reports: ReportPace;
   readonly rebinding: Rebinding;
   readonly names: RouteNames;
+  readonly toAscii: ToAscii;
 }
 
 /**
@@ -55,7 +57,7 @@ export class OrderAct {
     order: Omit<QueueOrder, 'dry_run'>, ports: OrderActPorts, onRefused: OnRefused,
   ) {
     const { verb, selector, reason, who } = order;
-    this.selection = new Selection(selector, ports.names);
+    this.selection = new Selection(selector, ports.names, ports.toAscii);
     this.#verb = verb;
     this.#order = { reason, who };
     this.#terms = termsOf(order);

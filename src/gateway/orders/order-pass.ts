@@ -25,6 +25,7 @@ import { selectorWords } from '../../admin-api/selector-words.js';
 import { invariant } from '../../base/invariant.js';
 import { formatMessageId } from '../../base/text-id.js';
 import type { EventLog } from '../../platform/ports.js';
+import { parseMessageId } from '../../base/text-id.js';
 import type { Partition } from '../mirror/set/partition.js';
 import type { MailQueue } from '../queue/mail-queue.js';
 import type { Note } from '../queue/note.js';
@@ -118,6 +119,8 @@ export class OrderPass {
   /** Changes that copies have to acknowledge. */
   readonly #changed = new Map<Partition, number>();
   readonly #met: MetMessage[] = [];
+  /** Of the ids that the selector says, those that were not met, as it says them. Undefined: it says none. */
+  readonly #unmet: Map<number, string> | undefined;
   readonly #refused: MetMessage[] = [];
   #graceUntilMs = Infinity;
   #askedMs: number;
@@ -148,6 +151,8 @@ export class OrderPass {
       if (partition.isRecovering) this.#inPart.add(partition);
     }
     const { verb, reason, who, selector, dry_run: isDry = false } = order;
+    const { ids } = selector;
+    this.#unmet = ids === undefined ? undefined : new Map(ids.map((id) => [parseMessageId(id) ?? NaN, id]));
     this.#key = verb === 'flush' ? undefined : new OrderKey(id, {
       verb, selector, ...termsOf(order), who, reason, wallMs: Math.floor(this.#givenWallMs),
     }, ports, () => this.#passed ?? this.#wholeNames());
@@ -273,6 +278,7 @@ export class OrderPass {
     const waiting = isWalking ? Math.max(this.#waiting, this.#lastWaiting) : this.#lastWaiting;
     const notDone = moved + (isWalking ? Math.max(this.#notDone, this.#lastNotDone) : this.#lastNotDone);
     const isThrough = this.phase === 'done';
+    const unmet = isAsked && this.phase !== 'looking' ? this.#unmet : undefined;
     const left = this.phase === 'grace' ? Math.ceil((this.#graceUntilMs - nowMs) / 1000) : 0;
     return {
       order: this.id, gateway: this.#ports.gatewayId, verb, selector, ...termsOf(this.order),
@@ -287,6 +293,7 @@ export class OrderPass {
       not_done: notDone, moved, unread, incomplete: this.#wasIncomplete,
       grace_left_seconds: Math.max(0, left), partitions: this.#passed ?? this.#passedOver(),
       kept: this.#isKept(), unregistered: this.#key?.whyNot ?? '', met: this.#met, refused: this.#refused,
+      ...(unmet === undefined ? {} : { ids_unmet: [...unmet.values()] }),
     };
   }
 
@@ -418,8 +425,10 @@ export class OrderPass {
       return;
     }
     this.#inPart.add(partition);
-    if (this.phase === 'looking') this.#counts.unread += 1;
-    else this.#wasIncomplete = true;
+    if (this.phase === 'looking') {
+      this.#counts.unread += 1;
+      this.#noteMet(row);
+    } else this.#wasIncomplete = true;
   }
 
   #noteNotYet(): void {
@@ -429,7 +438,9 @@ export class OrderPass {
 
   #count(queue: MailQueue, row: number, envelope: Envelope, note: Note): Came {
     const meant = this.#act.meantOf(queue, row, envelope, note).length;
-    if (this.#act.isKeptFromFlush(row, envelope, note)) this.#counts.keptBack += 1;
+    const isKeptBack = this.#act.isKeptFromFlush(row, envelope, note);
+    if (isKeptBack) this.#counts.keptBack += 1;
+    if (isKeptBack || meant > 0) this.#noteMet(row);
     if (meant === 0) return Came.NOT_MEANT;
     this.#counts.matched += 1;
     this.#open.set(queue.partition, (this.#open.get(queue.partition) ?? 0) + 1);
@@ -437,6 +448,10 @@ export class OrderPass {
     this.#counts.bytes += this.#ports.entries.table.bodyBytes.get(row);
     if (this.#met.length < MET_MAX) this.#met.push(metOf(queue, envelope, meant, ''));
     return Came.NOT_MEANT;
+  }
+
+  #noteMet(row: number): void {
+    this.#unmet?.delete(this.#ports.entries.table.messageId(row));
   }
 
   #dealWith(queue: MailQueue, row: number, envelope: Envelope, note: Note): Came {

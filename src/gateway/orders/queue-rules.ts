@@ -10,6 +10,7 @@
  *                                  started, however late the register's watch is (DESIGN, Ownership rule 17)
  *   a queue is made ─────────────► suspends()
  *   the DNS has said which hosts take its mail ─► lookAt(), before anybody connects to them
+ *   routes are other ones ───────► renew(), before anything is started by them
  *
  * A pattern names queues of class mail, `*` stands for any run of characters; with a class behind it, as in
  * "example.com/bounce", it names those of that class. By route, site or domain class mail alone is meant, and
@@ -69,7 +70,7 @@ class NamedQueues {
     this.#domainPatterns = new Wildcards(domains.filter((domain) => domain.includes('*')));
     this.#isByDomain = domains.length > 0;
     this.#selections = selectors.filter((said) => domainAloneOf(said) === undefined)
-      .map((said) => new Selection(said, names));
+      .map((said) => new Selection(said, names, toAscii));
     this.isNone = rules.every((rule) => refusedBy(rule) !== undefined);
   }
 
@@ -161,15 +162,16 @@ export class QueueRules {
     if (selector === undefined || !isStandingVerb(verb)) {
       return this.#concerns(rule, queue) ? 'all' : 'none';
     }
-    const { clock, names } = this.#ports;
-    const selection = new Selection(ofOneClass(selector), names);
+    const { clock, names, toAscii } = this.#ports;
+    const selection = new Selection(ofOneClass(selector), names, toAscii);
     const isMeant = selection.concernsQueue(queue) && (to === '' || selection.mayMean(to));
     if (!isMeant || notBeforeMs <= clock.wallMs()) return 'none';
     return selection.isOfQueues ? 'all' : 'some';
   }
 
   #shareOfRefusal(selector: Selector, to: string): 'all' | 'some' | 'none' {
-    if (to === '' || !new Selection(selector, this.#ports.names).mayMean(to)) return 'none';
+    const { names, toAscii } = this.#ports;
+    if (to === '' || !new Selection(selector, names, toAscii).mayMean(to)) return 'none';
     if (to.includes('@') || selector.recipient === undefined) return 'all';
     const [, domain = '*'] = /@([^@]*)$/.exec(selector.recipient) ?? [];
     return new Wildcards([domain]).matches(to) ? 'some' : 'none';
@@ -212,7 +214,7 @@ export class QueueRules {
 
   /** Called a few times a second, and before anything is asked. */
   look(): void {
-    const { clock, names } = this.#ports;
+    const { clock } = this.#ports;
     const told = this.#ports.told.queueRules();
     const nowWallMs = clock.wallMs();
     if (told === this.#told && nowWallMs < this.#nextEndWallMs) return;
@@ -226,12 +228,18 @@ export class QueueRules {
     const refusals = rulesOf(inForce, 'refuse');
     this.#refused = new NamedQueues(refusals, this.#ports);
     const by = (what: ReturnType<typeof refusedBy>): readonly Selection[] =>
-      selectionsOf(refusals.filter((rule) => refusedBy(rule) === what), names);
+      selectionsOf(refusals.filter((rule) => refusedBy(rule) === what), this.#ports);
     this.#refusedSenders = by('sender');
     this.#refusedRecipients = by('recipient');
     this.#refusedRoutes = new WeakMap();
     for (const queue of this.#ports.queues()) this.#mark(queue);
     this.#ports.obeyOrders(inForce);
+  }
+
+  /** Routes are other ones: queues may lead to other sites. */
+  renew(): void {
+    this.look();
+    for (const queue of this.#ports.queues()) this.#mark(queue);
   }
 
   /** It names one that is there now. */
@@ -306,8 +314,9 @@ function rulesOf(rules: Rules, verb: QueueRule['verb']): readonly QueueRule[] {
   return [...rules.values()].filter((rule) => rule.verb === verb);
 }
 
-function selectionsOf(rules: readonly QueueRule[], names: RouteNames): readonly Selection[] {
-  return rules.flatMap(({ selector }) => (selector === undefined ? [] : [new Selection(selector, names)]));
+function selectionsOf(rules: readonly QueueRule[], { names, toAscii }: NamingPorts): readonly Selection[] {
+  return rules.flatMap(({ selector }) =>
+    (selector === undefined ? [] : [new Selection(selector, names, toAscii)]));
 }
 
 /** Undefined: it says none, or more than that. */

@@ -12,7 +12,7 @@ import type { EntryTable } from '../queue/entry-table.js';
 import type { MailQueue } from '../queue/mail-queue.js';
 import type { LastResult, Note } from '../queue/note.js';
 import { OWED_FAILURE, TO_TRY } from '../queue/note.js';
-import { normalizeDomain } from '../../smtp/address.js';
+import { isAscii, normalizeDomain } from '../../smtp/address.js';
 import type { Envelope, Route, Router } from '../mail-types.js';
 
 const NOTHING_SAID: ReadonlyMap<number, LastResult> = new Map();
@@ -39,6 +39,9 @@ export class Selection {
   readonly #route: Wildcards | undefined;
   readonly #site: Wildcards | undefined;
   readonly #domain: Wildcards | undefined;
+  /** The same as routes have it. */
+  readonly #routedDomain: Wildcards | undefined;
+  readonly #toAscii: ToAscii;
   readonly #recipient: Wildcards | undefined;
   readonly #sender: Wildcards | undefined;
   readonly #client: Network | undefined;
@@ -48,8 +51,9 @@ export class Selection {
   readonly #largerThanBytes: number;
 
   /** `given` is sound (whyNoSelector). */
-  constructor(given: Selector, names: RouteNames) {
+  constructor(given: Selector, names: RouteNames, toAscii: ToAscii) {
     this.#names = names;
+    this.#toAscii = toAscii;
     const { ids, queue, queue_class, route, site, domain, recipient, sender, client, reply } = given;
     this.#ids = ids === undefined ? undefined : new Set(ids.map((id) => parseMessageId(id) ?? NaN));
     this.#queue = wildcards(queue);
@@ -57,6 +61,7 @@ export class Selection {
     this.#route = wildcards(route);
     this.#site = wildcards(site);
     this.#domain = wildcards(domain);
+    this.#routedDomain = domain === undefined ? undefined : wildcards(routedDomain(domain, toAscii));
     this.#recipient = wildcards(recipient);
     this.#sender = sender === undefined ? undefined : new Wildcards([sender === '<>' ? '' : sender]);
     this.#client = client === undefined ? undefined : networkOf(client);
@@ -87,7 +92,7 @@ export class Selection {
   concernsDomainOf(route: Route): boolean {
     if (this.#domain === undefined) return true;
     const domain = this.#names.domainOf(route);
-    return domain !== '' && this.#domain.matches(domain);
+    return domain !== '' && this.#isTo(domain);
   }
 
   /** It says nothing that a queue alone does not tell. */
@@ -98,13 +103,20 @@ export class Selection {
 
   /** Mail to this address, or domain, may be meant. */
   mayMean(to: string): boolean {
-    return to.includes('@') ? this.means(to) : this.#domain?.matches(to) !== false;
+    return to.includes('@') ? this.means(to) : this.#isTo(to);
   }
 
   /** This recipient. */
   means(address: string): boolean {
     if (this.#recipient?.matches(address) === false) return false;
-    return this.#domain?.matches(address.slice(address.lastIndexOf('@') + 1)) !== false;
+    return this.#isTo(address.slice(address.lastIndexOf('@') + 1));
+  }
+
+  /** In Unicode or as A-labels (xn--) it is the same domain. */
+  #isTo(domain: string): boolean {
+    if (this.#domain === undefined || this.#domain.matches(domain)) return true;
+    const routed = isAscii(domain) ? domain : routedDomain(domain, this.#toAscii);
+    return this.#routedDomain?.matches(routed) === true;
   }
 
   /** Judged by what is known of an entry without its envelope. */
@@ -187,9 +199,12 @@ function sharedText(domain: string, also: string, queues: readonly string[]): st
     + `twinpost queue hold --domain ${domain} --until-cancelled keeps back its mail alone`;
 }
 
-/** As routes and queues have it: A-labels in lower case; a pattern stays as it is. */
+/** As routes and queues have it: A-labels in lower case, also those of a pattern that are whole. */
 export function routedDomain(domain: string, toAscii: ToAscii): string {
-  return (domain.includes('*') ? '' : normalizeDomain(domain, toAscii)) || domain.toLowerCase();
+  if (!domain.includes('*')) return normalizeDomain(domain, toAscii) || domain.toLowerCase();
+  const labels = domain.split('.').map((label) =>
+    (label.includes('*') || isAscii(label) ? label : normalizeDomain(label, toAscii) || label));
+  return labels.join('.').toLowerCase();
 }
 
 /** As a standing order means it: reports of ours are meant by none that does not name their class. */

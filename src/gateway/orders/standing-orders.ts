@@ -5,8 +5,8 @@
  *
  *   committed ─────────────► cameIn() ─ end of the turn ─► done to it
  *   handed out, or expires ► meet() ─ nothing was done yet: memory was short, a gateway ended ─► done to it
- *   one is given, or over; mail that one held came from the stores ─► a walk through all queues, and again
- *                                     while something could not be done:
+ *   one is given, or over; mail that one held came from the stores; routes are other ones ─► a walk through
+ *                                     all queues, and again while something could not be done:
  *                                       came since one was given, nothing was done to it, or it was but
  *                                       tried before all could know of the order ─────────► done to it
  *                                       held by one, and none that stands holds it ───────► released
@@ -88,6 +88,11 @@ export class StandingOrders {
     this.isAny = orders.length > 0;
     this.#walkSoon();
     return true;
+  }
+
+  /** Routes are other ones: what is held by its site may have another, and what waits may have come to it. */
+  renew(): void {
+    if (this.isAny) this.#walkSoon();
   }
 
   /** Messages that it was done to here. */

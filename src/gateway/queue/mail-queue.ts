@@ -64,6 +64,10 @@ export class MailQueue implements DeliveryQueue {
   /** False when no route of the configuration leads out of it: its mail is held. */
   readonly routed: boolean;
   lastError = '';
+  /** Recipients tried, and those of them refused for good, since somebody looked (hurting-queues.ts). */
+  triedCount = 0;
+  refusedCount = 0;
+  lastRefusal = '';
   /** What the last connection that it used had of TLS; undefined: none yet. */
   lastTls: SecuredFacts | 'none' | undefined;
   /** Already on the list of queues that outbound is to look at. */

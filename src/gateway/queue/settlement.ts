@@ -142,6 +142,7 @@ export class Settlement {
     if (result.dotUnanswered) this.#ports.events.dotUnanswered(queue, result.relay);
     const attempts = Math.min(255, table.attempts.get(row) + 1);
     if (result.goesOn !== true) table.attempts.set(row, attempts);
+    queue.triedCount += delivery.pending.length;
     if (this.#allDelivered(delivery, result)) {
       for (let i = 0; i < delivery.pending.length; i++) {
         this.#log(queue, delivery, i, result, attempts);
@@ -374,8 +375,13 @@ export class Settlement {
           results.delete(index);
           replies.delete(index);
         }
-      } else if (said.status === FAILED) this.#fail(queue, envelope, last, said.text, states, results);
-      else {
+      } else if (said.status === FAILED) {
+        this.#fail(queue, envelope, last, said.text, states, results);
+        if (said.code >= 500) {
+          queue.refusedCount += 1;
+          queue.lastRefusal = said.text;
+        }
+      } else {
         results.set(index, last);
         queue.lastError = said.text;
       }

@@ -12,6 +12,11 @@
  * thread pool; a stopped terminal (Ctrl-S) so holds one thread of it, never the loop. A file that has been
  * renamed is opened anew, between two batches, or where one fails: no line is cut, and none is lost.
  *
+ * Several processes append to one file. Where a disk was full it may end with half a line, of this process or
+ * another: whoever writes it goes on with it if nothing stands behind it, else writes that line anew. Whoever
+ * failed, or opens the file, begins on a new line. A line that another one has put right behind our half is
+ * counted here, as it can't be read.
+ *
  * Why not pino's own: docs/decisions/0052. What is not here: what a line says (log.ts).
  */
 import fs from 'node:fs';
@@ -41,6 +46,7 @@ const RETRY_MS = 50;
 /** Between two tries of a file that can't be written, as on a full disk. */
 const FAILING_MS = 1_000;
 const LINE_END = 0x0a;
+const NEW_LINE = Buffer.of(LINE_END);
 
 /** Why lines are lost that found no room, while nothing fails. */
 const SLOW = 'what takes the lines is too slow';
@@ -74,7 +80,10 @@ export class LogDestination implements LogLosses {
   #batchAt = 0;
   /** Until a file that failed is tried again, and how long it was then. */
   #again: NodeJS.Timeout | undefined;
-  #failedSize: number | undefined = 0;
+  /** Where the half line ended then that is to be gone on with; undefined: something stands behind it. */
+  #halfEnd: number | undefined;
+  /** Opened, and nothing is written to it yet. */
+  #isUnseen = true;
   #failing = '';
   #scheduled = false;
   #writtenMs = -Infinity;
@@ -155,6 +164,7 @@ export class LogDestination implements LogLosses {
     close(this.#fd);
     this.#fd = this.#nextFd;
     this.#nextFd = undefined;
+    this.#isUnseen = true;
   }
 
   /** Takes whole lines, each with its end. Never blocks, never throws. */
@@ -186,7 +196,9 @@ export class LogDestination implements LogLosses {
   }
 
   #linesLeft(): number {
-    return linesIn(this.#batch.toString('latin1', this.#batchAt)) + linesIn(this.#waiting.join(''));
+    const isOnNewLine = this.#batchAt === 0 && this.#batch[0] === LINE_END;
+    const rest = this.#batch.toString('latin1', isOnNewLine ? 1 : this.#batchAt);
+    return linesIn(rest) + linesIn(this.#waiting.join(''));
   }
 
   /** For a process about to die of a bug: writes what waits if the descriptor takes it now, else gives up. */
@@ -195,6 +207,7 @@ export class LogDestination implements LogLosses {
     // one by one.
     const isOnItsWay = this.#batch.length > 0 && this.#again === undefined;
     if (this.#broken || (isOnItsWay && !this.#isFile)) return;
+    if (this.#again !== undefined) this.#goOnWhole();
     const rest = isOnItsWay ? NOTHING : this.#batch.subarray(this.#batchAt);
     const bytes = Buffer.concat([rest, Buffer.from(this.#waiting.join(''))]);
     this.#waiting = [];
@@ -223,6 +236,7 @@ export class LogDestination implements LogLosses {
     if (this.#socket !== undefined) {
       this.#socket.write(this.#batch, this.#sentBound);
     } else {
+      if (this.#isUnseen) this.#goOnWhole();
       this.#writeByPool();
     }
   }
@@ -267,21 +281,62 @@ export class LogDestination implements LogLosses {
   /** Nothing is lost yet: the batch waits, and so do lines behind it as far as there is room. */
   #onFailed({ code, message }: NodeJS.ErrnoException): void {
     this.#failing = code ?? message;
-    this.#failedSize = this.#size();
+    const size = this.#size();
+    const half = this.#half();
+    const isLast = size !== undefined && this.#read(size - half.length, half.length)?.equals(half) !== false;
+    this.#halfEnd = isLast ? size : undefined;
     this.#again = setTimeout(() => { this.#tryAgain(); }, FAILING_MS).unref();
   }
 
   #tryAgain(): void {
     clearTimeout(this.#again);
     this.#again = undefined;
-    const isAnother = this.#nextFd !== undefined;
-    this.#takeNextFile();
-    const size = this.#size();
-    // A line that was cut is written anew where its beginning is not, or may not be, the end of the file.
-    if (isAnother || size === undefined || size !== this.#failedSize) {
-      this.#batchAt = this.#batchAt === 0 ? 0 : this.#batch.lastIndexOf(LINE_END, this.#batchAt - 1) + 1;
+    if (this.#half().length > 0 && this.#halfEnd !== undefined) {
+      const behind = this.#read(this.#halfEnd, 1)?.[0];
+      if (behind !== undefined && behind !== LINE_END) this.#lose(1);
     }
+    this.#takeNextFile();
+    this.#goOnWhole();
     this.#writeByPool();
+  }
+
+  /** What is in the file of a line that is not there whole. */
+  #half(): Buffer {
+    const at = this.#batchAt;
+    return this.#batch.subarray(at === 0 ? 0 : this.#batch.lastIndexOf(LINE_END, at - 1) + 1, at);
+  }
+
+  /** The batch goes on in the middle of a line only where that is the end of the file. */
+  #goOnWhole(): void {
+    if (!this.#isFile) return;
+    const size = this.#size();
+    const half = this.#half();
+    const isAnother = this.#isUnseen;
+    this.#isUnseen = false;
+    if (half.length > 0 && !isAnother && size !== undefined && size === this.#halfEnd) return;
+    const rest = this.#batch.subarray(this.#batchAt - half.length);
+    const lines = rest[0] === LINE_END ? rest.subarray(1) : rest;
+    const last = size === undefined ? undefined : this.#read(size - 1, Math.min(size, 1));
+    const isCut = last === undefined ? half.length > 0 && !isAnother : (last[0] ?? LINE_END) !== LINE_END;
+    this.#batch = isCut ? Buffer.concat([NEW_LINE, lines]) : lines;
+    this.#batchAt = 0;
+  }
+
+  /** Of the file of that name; undefined where that is another one, or can't be read. */
+  #read(at: number, bytes: number): Buffer | undefined {
+    if (bytes === 0) return NOTHING;
+    let fd: number | undefined;
+    try {
+      fd = fs.openSync(this.#file ?? '', 'r');
+      const [named, written] = [fs.fstatSync(fd), fs.fstatSync(this.#fd)];
+      if (named.ino !== written.ino || named.dev !== written.dev) return undefined;
+      const target = Buffer.alloc(bytes);
+      return target.subarray(0, fs.readSync(fd, target, 0, bytes, at));
+    } catch {
+      return undefined;
+    } finally {
+      if (fd !== undefined) close(fd);
+    }
   }
 
   /** Undefined: nobody knows now. */

@@ -8,7 +8,52 @@ import { gatewayRoutes, groupRoutes, probeRoutes, storeRoutes } from '../../../s
 const TABLES: readonly Readonly<Record<string, Route>>[] = [{ ...probeRoutes, ...gatewayRoutes, ...groupRoutes }, { ...probeRoutes, ...storeRoutes }];
 const ROWS = TABLES.flatMap((table) => Object.values(table));
 
+/** Who may do what: a row that is another's here is another's promise to whoever has made tokens. `/api/v1/` is left out. */
+const ROLES = {
+  probes: {
+    probe: [
+      'GET /healthz', 'GET /readyz', 'GET /metrics',
+    ],
+  },
+  gateway: {
+    read: [
+      'GET group', 'GET openapi.json', 'GET status', 'GET mirrors', 'GET table', 'GET queues', 'GET queues/:name/messages', 'GET messages/:id',
+      'GET register', 'POST ages', 'POST find', 'POST logged', 'GET limits', 'GET explain', 'GET trace/clients', 'GET trace/servers', 'GET orders',
+      'GET orders/:id', 'GET rules', 'GET stores/:id/drain', 'GET rebalance', 'GET gateways/:id/retire', 'GET config/diff',
+    ],
+    content: [
+      'GET queues/:name/export', 'GET messages/:id/export',
+    ],
+    operate: [
+      'POST orders', 'POST orders/:id/go', 'POST orders/:id/cancel', 'POST orders/:id/leave', 'POST orders/:id/withdraw', 'POST rules',
+      'POST rules/:id/cancel', 'POST stores/:id/drain', 'POST partitions/:name/resync', 'POST rescue', 'POST rebalance', 'POST gateways/:id/retire',
+      'POST config/reload',
+    ],
+  },
+  store: {
+    read: [
+      'GET group', 'GET openapi.json', 'GET status', 'GET partitions', 'GET config/diff',
+    ],
+    content: [
+      'GET export',
+    ],
+    operate: [
+      'POST config/reload',
+    ],
+  },
+} as const;
+
+function rolesOf(table: Readonly<Record<string, Route>>): Readonly<Record<string, readonly string[]>> {
+  const roles: Record<string, string[]> = {};
+  for (const { role, method, path } of Object.values(table)) (roles[role] ??= []).push(`${method} ${path.replace('/api/v1/', '')}`);
+  return roles;
+}
+
 describe('the table of addresses', () => {
+  test('gives each row to the role that it has been of', () => {
+    assert.deepEqual({ probes: rolesOf(probeRoutes), gateway: rolesOf(gatewayRoutes), store: rolesOf(storeRoutes) }, ROLES);
+  });
+
   test('has each address of a process once', () => {
     for (const table of TABLES) {
       const keys = Object.values(table).map(({ method, path }) => `${method} ${path}`);

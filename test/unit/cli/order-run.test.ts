@@ -22,6 +22,7 @@ class PlayedGateway {
   refusal: readonly [string, number] | undefined;
   matched = 10;
   keptBack: number | undefined;
+  unmet: readonly string[] | undefined;
   phase: OrderPhase = 'looking';
   partitions: readonly string[];
   moved = 0;
@@ -122,7 +123,7 @@ class PlayedGateway {
     return Promise.resolve({
       order: this.given, gateway: this.id, verb: 'hold', phase, ...(this.isUnfollowed && phase === 'cancelled' ? { unfollowed: true as const } : {}), dry_run: false, ...WHO, given: 1, looked_share: 1, matched: this.matched, matched_recipients: 10,
       matched_bytes: 10, ...(this.keptBack === undefined ? {} : { kept_back: this.keptBack }), done: phase === 'done' ? this.matched : 0, gone_before: 0, waiting: 0, waits_for: '', not_done: this.moved, moved: this.moved, unread: 0, incomplete: this.moved > 0,
-      grace_left_seconds: phase === 'grace' ? Math.max(0, this.graceLeft) : 0, partitions: this.partitions, kept: true, unregistered: '', met: [], refused: [],
+      grace_left_seconds: phase === 'grace' ? Math.max(0, this.graceLeft) : 0, partitions: this.partitions, kept: true, unregistered: '', met: [], refused: [], ...(this.unmet === undefined ? {} : { ids_unmet: this.unmet }),
     });
   }
 
@@ -193,6 +194,21 @@ test('a flush says how many messages it does not try since they are held or dela
     'held or delayed: 4 messages, which a flush does not try: twinpost queue release first',
     '! twinpost: nothing was done: no other message is meant',
   ]);
+});
+
+test('an id that no gateway has a message of is named, and the order is not whole', async () => {
+  const { gateways: [one, two], printed, run } = played(false);
+  [one.matched, two.matched, one.unmet, two.unmet] = [1, 0, ['B', 'C'], ['A', 'B']];
+  [one.going, two.going] = ['done', 'done'];
+  assert.equal(await run(), 1);
+  assert.deepEqual(printed.filter((line) => /^no message|of 1 held/.test(line)), ['no message B', '1 of 1 held']);
+  const older = played(false);
+  [older.gateways[0].unmet, older.gateways[0].going, older.gateways[1].going] = [['A', 'B'], 'done', 'done'];
+  assert.equal(await older.run(), 0, 'a gateway of a release before does not tell it');
+  const partial = played(true);
+  [partial.gateways[0].unmet, partial.gateways[1].unmet] = [['B'], ['B']];
+  [partial.gateways[0].going, partial.gateways[1].going] = ['done', 'done'];
+  assert.equal(await partial.run(), NOT_ALL_KNOW, 'one that is silent may have it');
 });
 
 test('a hold that stands does so before it is carried out, what ends mail when nobody has taken it back, and Ctrl-C cancels it', async () => {

@@ -9,13 +9,41 @@ import { NOT_ALL_KNOW } from '../../../src/cli/group.js';
 import type { AdminClient } from '../../../src/cli/admin-client.js';
 import { Group } from '../../../src/cli/group.js';
 import type { Member } from '../../../src/cli/group.js';
-import { giveRuleVerb, told, toldJson } from '../../../src/cli/queue-rule.js';
+import { giveRuleVerb, takeBackVerb, told, toldJson } from '../../../src/cli/queue-rule.js';
 import { cancelRules, giveRule, rulesOf } from '../../../src/cli/rule-run.js';
 import { listText, rulesCommand } from '../../../src/cli/rules.js';
 import { contextFor } from './played-context.js';
 import { QUEUE } from './sample-answers.js';
 
 const RULE: QueueRuleAnswer = { id: 'gw-1-1-1', verb: 'suspend', queue: 'out', who: 'ann', reason: 'r', since: 1, until: null, local: false, queues: 3, messages: 4 };
+
+/** One gateway, and one that nobody reaches; nothing stands there. */
+async function takenBack(isOneSilent: boolean, ...more: readonly string[]): Promise<{ code: number; printed: string[] }> {
+  const server = createServer((request, response) => {
+    const own = { id: 'gw-1', kind: 'gateway', admin: request.headers.host ?? null, self: true, away: false };
+    const silent = { id: 'gw-2', kind: 'gateway', admin: '127.0.0.1:1', self: false, away: false };
+    response.writeHead(200, { 'content-type': 'application/json' });
+    response.end(JSON.stringify(request.url === '/api/v1/group' ? { members: isOneSilent ? [own, silent] : [own] } : { told_by: 'gw-1', living: ['gw-1'], rules: [] }));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const printed: string[] = [];
+  let code = -1;
+  const cli = takeBackVerb(yargs(), contextFor(printed), (given) => { code = given; }, 'resume');
+  await cli.parseAsync(['resume', 'out', '--reason', 'r', ...more, '--from', `127.0.0.1:${String((server.address() as AddressInfo).port)}`]);
+  server.closeAllConnections();
+  server.close();
+  return { code, printed };
+}
+
+test('that no rule stands to be taken back is sure only where every gateway answers', async () => {
+  const whole = await takenBack(false);
+  assert.deepEqual([whole.code, whole.printed], [1, ["! twinpost: no rule to suspend 'out' stands"]]);
+  const part = await takenBack(true);
+  assert.deepEqual([part.code, part.printed[0]], [NOT_ALL_KNOW, "! twinpost: no rule to suspend 'out' stands at those who answer"]);
+  assert.match(part.printed[1] ?? '', /^PARTIAL: gw-2\b/);
+  const json = await takenBack(true, '--json');
+  assert.deepEqual([json.code, (JSON.parse(json.printed[1] ?? '{}') as Record<string, unknown>)['member']], [NOT_ALL_KNOW, 'gw-2']);
+});
 
 /** One gateway, which takes back whatever it is told to; `local`: why the register does not have it. */
 async function asked(words: readonly string[], rules: readonly QueueRuleAnswer[], local = '', more: object = {}): Promise<{ code: number; printed: string[] }> {

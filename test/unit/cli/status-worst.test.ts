@@ -58,6 +58,7 @@ describe('the first line of the status', () => {
     [{ dns_away: '127.0.0.1:53: SERVFAIL', outages: { ...OUTAGES, next_hops: [HOP], next_hops_down: 1 } }, 'ERROR gw-1: no resolver of DNS answers: 127.0.0.1:53: SERVFAIL (and 1 more, below)'],
     [{ outages: { ...OUTAGES, hooks: [{ hook: 'rspamd', since: NOW, why: 'no answer' }] } }, 'ERROR gw-1: hook rspamd fails: no answer'],
     [{ hurting: { counts: COUNTS, queues: [HURT] } }, 'WARNING gw-1: queue q: its next hop puts mail off, 700 of 900 messages deferred; last: 451 4.7.1 later'],
+    [{ hurting: { counts: COUNTS, queues: [{ ...HURT, problem: 'refused', messages: 0, tried: 1040, refused: 1000, last_error: '550 5.7.1 go away' }] } }, 'WARNING gw-1: queue q: its next hop refuses mail for good, 1,000 of 1,040 recipients in the last minutes; last: 550 5.7.1 go away'],
     [{ hurting: { counts: COUNTS, queues: [{ ...HURT, deferred: 0, messages: 21 }] } }, 'WARNING gw-1: queue q: its next hop puts its first message off, 20 messages behind it; last: 451 4.7.1 later'],
     [{ routes_refused: [{ route: 'q', reason: 'operator', since: NOW }] }, 'WARNING gw-1: new mail of route q is refused by an operator'],
     [{ routes_refused: [{ route: 'q', reason: 'operator', since: NOW }], outages: { ...OUTAGES, next_hops: [{ ...HOP, waiting: 1505 }], next_hops_down: 1 } }, "ERROR gw-1: next hop mx.example:25 can't be reached, 1,505 messages wait: ECONNREFUSED (and 1 more, below)"],

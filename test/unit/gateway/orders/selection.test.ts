@@ -23,7 +23,7 @@ const ENVELOPE: Envelope = {
 const NAMES: RouteNames = { nameOf: ({ queueName }) => queueName.replace(/[/#!].*/, ''), domainOf: () => '' };
 
 function meant(given: Selector, note: Partial<Note> = {}, envelope: Partial<Envelope> = {}): readonly number[] {
-  return new Selection(given, NAMES).recipientsOf({ ...ENVELOPE, ...envelope }, { ...freshNote(3), ...note });
+  return new Selection(given, NAMES, toAscii).recipientsOf({ ...ENVELOPE, ...envelope }, { ...freshNote(3), ...note });
 }
 
 test('a route that is neither configured nor that of a queue is named with those that are', () => {
@@ -44,6 +44,15 @@ describe('a selection', () => {
     assert.deepEqual(meant({ domain: '*.example' }), [0, 1, 2]);
     assert.deepEqual(meant({ recipient: 'eve@*' }), [1]);
     assert.deepEqual(meant({ domain: 'a.example', recipient: 'bob@*' }), [0]);
+  });
+
+  test('means a domain however it is spelled, in Unicode or as A-labels', () => {
+    const recipients = ['a@Bücher.example', 'b@xn--bcher-kva.example', 'c@mail.bücher.example', 'd@XN--BCHER-KVA.example', 'e@other.example'].map((address) => ({ address, notify: 0, orcpt: '' }));
+    const of = (domain: string): readonly number[] => meant({ domain }, freshNote(5), { recipients });
+    for (const domain of ['bücher.example', 'BÜCHER.example', 'xn--bcher-kva.example', 'XN--BCHER-KVA.Example']) assert.deepEqual(of(domain), [0, 1, 3], domain);
+    for (const domain of ['*.bücher.example', '*.xn--bcher-kva.example', 'm*.bücher.example']) assert.deepEqual(of(domain), [2], domain);
+    const selection = new Selection({ domain: 'bücher.example' }, { ...NAMES, domainOf: () => 'xn--bcher-kva.example' }, toAscii);
+    assert.ok(selection.concernsDomainOf({} as Route) && selection.mayMean('xn--bcher-kva.example') && !selection.mayMean('bucher.example'));
   });
 
   test('means a message by its sender, the null one too, and by its client', () => {
@@ -81,7 +90,7 @@ describe('a selection', () => {
       [{ site: 'MX2.host' }, [false, true, false]], [{ site: 'a.example' }, [false, false, false]], [{ site: 'relay' }, [true, false, false]],
       [{ site: 'spare' }, [true, false, false]], [{ site: '*.host', route: 'other' }, [false, false, false]], [{ queue: 'out', site: 'relay' }, [true, false, false]],
     ] as const) {
-      const selection = new Selection(given, NAMES);
+      const selection = new Selection(given, NAMES, toAscii);
       assert.deepEqual([relay, mx, unasked].map((one) => selection.concernsQueue(one)), isMeant, JSON.stringify(given));
     }
   });

@@ -1,4 +1,4 @@
-import { describe, test } from 'node:test';
+import { describe, test, type TestContext } from 'node:test';
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
@@ -209,6 +209,73 @@ describe('log destination', () => {
     const kept = before.slice(0, before.lastIndexOf('\n') + 1);
     assert.deepEqual(numbersOf(kept + fs.readFileSync(file, 'utf8')), Array.from({ length: total }, (_none, i) => i));
     assert.equal(destination.lost, 0);
+  });
+
+  /** Two processes that append to one file: the disk takes half of what the first one writes, and then no more of whom it is full for. */
+  async function halved(t: TestContext, name: string): Promise<{ one: LogDestination; other: LogDestination; full: Set<string>; text: () => string }> {
+    const file = path.join(folder, name);
+    const full = new Set<string>();
+    let isHalved = false;
+    t.mock.method(fs, 'write', (fd: number, bytes: Buffer, at: number, length: number, _position: null, done: (error: Error | null, written: number) => void) => {
+      const who = /[ab]/.exec(bytes.toString())?.[0] ?? '';
+      setImmediate(() => {
+        if (full.has(who)) {
+          if (isHalved || who !== 'a') return done(Object.assign(new Error('full'), { code: 'ENOSPC' }), 0);
+          isHalved = true;
+          return done(null, fs.writeSync(fd, bytes, at, 15));
+        }
+        done(null, fs.writeSync(fd, bytes, at, length));
+      });
+    });
+    const lostLine = (lost: number): string => `lost ${String(lost)}\n`;
+    const [one, other] = [new LogDestination({ to: file, lostLine }), new LogDestination({ to: file, lostLine })];
+    other.write('c0\n');
+    assert.equal(await other.drain(5_000), 0);
+    full.add('a').add('b');
+    one.write('a1 ........\na2 ........\n');
+    await until('half a line is there', () => one.failing === 'ENOSPC');
+    assert.equal(fs.readFileSync(file, 'utf8'), 'c0\na1 ........\na2 ');
+    return { one, other, full, text: () => fs.readFileSync(file, 'utf8') };
+  }
+
+  test('half a line at the end of a file that several write is gone on with where nothing stands behind it', async (t) => {
+    const { one, full, text } = await halved(t, 'half-alone');
+    full.clear();
+    await until('all is written', () => one.bufferedBytes === 0);
+    assert.equal(text(), 'c0\na1 ........\na2 ........\n');
+  });
+
+  test('half a line at the end of a file that several write takes no line of another one that failed too', async (t) => {
+    const { one, other, full, text } = await halved(t, 'half-first');
+    other.write('b1 ........\n');
+    await until('both fail', () => other.failing === 'ENOSPC');
+    full.delete('b');
+    await until('the other one goes on first', () => other.bufferedBytes === 0);
+    full.delete('a');
+    await until('all is written', () => one.bufferedBytes === 0);
+    assert.equal(text(), 'c0\na1 ........\na2 \nb1 ........\na2 ........\n', 'each is there whole');
+    assert.deepEqual([one.lost, other.lost], [0, 0]);
+  });
+
+  test('a line that another one, which did not fail, has put right behind half a line is counted by whoever wrote the half', async (t) => {
+    const { one, other, full, text } = await halved(t, 'half-glued');
+    other.write('c1 ........\n');
+    assert.equal(await other.drain(5_000), 0);
+    full.clear();
+    await until('the loss is told', () => text().includes('lost 1'));
+    assert.equal(text(), 'c0\na1 ........\na2 c1 ........\na2 ........\nlost 1\n');
+    assert.equal(one.lost, 1);
+  });
+
+  test('half a line that a process before has left stays alone', async () => {
+    const file = path.join(folder, 'left-half');
+    fs.writeFileSync(file, 'a1 ........\na2 ');
+    const destination = new LogDestination({ to: file });
+    destination.write('b1\n');
+    assert.equal(await destination.drain(5_000), 0);
+    destination.write('b2\n');
+    assert.equal(await destination.drain(5_000), 0);
+    assert.equal(fs.readFileSync(file, 'utf8'), 'a1 ........\na2 \nb1\nb2\n');
   });
 
   test('a file of which nothing can be told ends no process: it is gone on with when it can be written, or opened anew', { timeout: 30_000 }, async (t) => {
