@@ -113,7 +113,8 @@ export class Custody {
     if (known !== undefined && isNext && !isSameTerm(known.term, record.term)) this.#deposed(partition, known, record);
     // Whoever finds that every copy is gone has all of it in memory.
     const isInMemory = known !== undefined && isSameTerm(known.term, record.term) && record.members.length === 0;
-    if (known !== undefined && record.gaveUp.length > known.gaveUp.length && !isInMemory) this.#giveUp(partition, record);
+    const isMore = record.gaveUp.some(({ storeId, bootId }) => !isMemberOf(known?.gaveUp ?? [], storeId, bootId));
+    if (known !== undefined && isMore && !isInMemory) this.#giveUp(partition, record);
     if (known !== undefined && isNext) this.#noteGivenUpGone(partition, known, record);
     if (isNext) this.#truth.set(partition, record);
     this.isTouched = true;
