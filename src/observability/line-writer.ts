@@ -74,7 +74,9 @@ export class LineWriter {
   /** The value without quotes around it: parts of a string. */
   text(value: string, charactersMax = VALUE_CHARACTERS_MAX): void {
     const target = this.#bytes;
-    const length = value.length > charactersMax ? charactersMax : value.length;
+    let length = value.length > charactersMax ? charactersMax : value.length;
+    // Half of a pair is no JSON to some readers, who stop there.
+    if (length < value.length && (value.charCodeAt(length - 1) & 0xfc00) === 0xd800) length -= 1;
     let at = this.#at;
     for (let i = 0; i < length; i++) {
       const code = value.charCodeAt(i);

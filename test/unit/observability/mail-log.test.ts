@@ -152,6 +152,26 @@ describe('a line of the mail log', () => {
     assert.equal(lines.rows[0]?.['helo'], `${'x'.repeat(512)}…`);
   });
 
+  test('cuts no character in half', () => {
+    const { log, lines } = newLog();
+    log.received({ ...RECEIVED, helo: `${'x'.repeat(511)}😀y` });
+    log.received({ ...RECEIVED, helo: `${'x'.repeat(510)}😀y` });
+    log.flush();
+    assert.deepEqual(lines.rows.map((row) => row['helo']), [`${'x'.repeat(511)}…`, `${'x'.repeat(510)}😀…`]);
+  });
+
+  test('shows 100 characters of who and whom is refused', () => {
+    const { log, lines } = newLog();
+    const long = 'ü'.repeat(101);
+    log.rejected({
+      reason: 'auth-failed', listener: '[::1]:25', client: '127.0.0.1', clientPort: 0, helo: 'a', user: long, from: long, to: long, reply: '535 5.7.8 no',
+      state: '', octets: 0, certificate: '', proxy: '', queueId: '', limit: '', hook: '', why: '',
+    });
+    log.flush();
+    const shown = `${'ü'.repeat(100)}…`;
+    assert.deepEqual(['user', 'from', 'to'].map((name) => lines.rows[0]?.[name]), [shown, shown, shown]);
+  });
+
   test('keeps its numbers exact', () => {
     const { log, lines } = newLog();
     for (const size of [0, 1, 9, 10, 99, 100, 1_000_000, 2 ** 53 - 1]) log.received({ ...RECEIVED, size });

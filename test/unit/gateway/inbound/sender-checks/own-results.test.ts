@@ -96,7 +96,7 @@ test('on top of a header, blanks may stand in front of it', () => {
 test('no header makes the search slow', () => {
   const gaps = '\v'.repeat(150_000);
   const many = (text: string): string => text.repeat(Math.floor(300_000 / text.length));
-  const beganMs = performance.now();
+  const began = process.cpuUsage();
   for (const header of [
     `${gaps}Authentication-Results${gaps}`, `${gaps}${gaps}`, many('Authentication-Results\v'), '\vAuthentication-Results\r\n'.repeat(1900), '\v\r\n'.repeat(1900),
     `Authentication-Results${many('\r\n ')}`, `Authentication-Results${gaps}:${gaps}`, `Authentication-Results:${many('mx.example.orgx')}`, `Authentication-Results:${many('(')}`,
@@ -105,7 +105,8 @@ test('no header makes the search slow', () => {
     const { count } = renamed(`X: Authentication-Results\r\n${header}\r\n\r\nbody`);
     assert.equal(count, /^Authentication-Results\v*:/.test(header) ? 1 : 0, header.slice(0, 30));
   }
-  assert.ok(performance.now() - beganMs < 5_000, 'all of it takes a moment');
+  const { user, system } = process.cpuUsage(began);
+  assert.ok(user + system < 5_000_000, 'all of it takes a moment');
 });
 
 test('a header of more fields than mail has is looked through by nobody, which is told, unless it has no such field', () => {
