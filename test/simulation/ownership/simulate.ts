@@ -763,7 +763,8 @@ class Run {
         || random.below(2) === 0)) world.startStore(store);
     }
     for (const gateway of world.gateways) {
-      if (!mayStayDead || world.processes.length === 0 || random.below(2) === 0) this.#startGateway(gateway);
+      const isNobodyThere = world.processes.every(({ self }) => !world.gatewayOf(self.gatewayId).isConfigured);
+      if (!mayStayDead || isNobodyThere || random.below(2) === 0) this.#startGateway(gateway);
     }
     // Of two lives of one id the older one ends at last, and so does one whose id is in no file any more.
     for (const gateway of world.gateways) {
