@@ -11,6 +11,11 @@ import type { Store } from '../../src/kvs/core/store.js';
 import { crc32 } from '../../src/platform/node/checksum.js';
 import type { Letter } from './letters.js';
 
+/** Changes of its record since it was begun by this holder. */
+export function changesSinceBegun({ epoch, holder }: Partition): number {
+  return epoch - holder.term.number;
+}
+
 /** Which queue the first mail of a partition was for: in these worlds no two share one. */
 const firstQueue = new Map<string, string>();
 
