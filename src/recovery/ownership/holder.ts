@@ -1320,10 +1320,8 @@ export class PartitionHolder {
     this.#record = undefined;
     this.#enter(HolderState.FOUNDING, nowMs, base.isLoss ? 'every copy is lost' : 'a new partition');
     const { members, stores } = this.#ports;
-    // What goes on with the history of its record is not begun.
-    const isBeginning = !base.isLoss || base.line.length === 0;
     const ports = {
-      members, stores, nextTerm: () => (isBeginning ? this.#firstTerm() : this.#nextTerm()),
+      members, stores, nextTerm: () => this.#firstTerm(),
       isUp: (copy: RecordedMember) => this.#isUp(copy), isGone: (copy: RecordedMember) => this.#isGone(copy),
     };
     this.#founding = new Founding(this.#options, ports, base, this.#newest, nowMs);
