@@ -75,21 +75,31 @@ function oneIsBack(): ReturnType<typeof lateDisks> & { readonly first: StoreNode
   return { world, disks, first, second };
 }
 
+/** All stores are started again, each with its disk. */
+function findAll(world: World, disks: readonly Uint8Array[][]): void {
+  for (const store of world.stores) stop(world, store);
+  world.stores.forEach((store, at) => {
+    store.putBack(disks[at] ?? assert.fail('each has a disk'));
+    store.start();
+  });
+}
+
+/** What lay on the disks is delivered, and what came since, if the gateway lives: it has that in memory. */
+function allComesBack(world: World, disks: readonly Uint8Array[][], isGatewayUp: boolean): void {
+  if (!isGatewayUp) world.gateway.kill();
+  findAll(world, disks);
+  if (!isGatewayUp) world.startGateway();
+  world.hops.script = () => 'accept';
+  world.run(180_000);
+  assert.ok(world.letters.delivered >= (isGatewayUp ? OLD + NEW : OLD) * QUEUES.length, String(world.letters.delivered));
+  assert.deepEqual(world.gateway.core?.holdings.waiting(), []);
+}
+
 describe('disks that come late', () => {
   for (const isGatewayUp of [true, false]) {
     test(`all at once, ${isGatewayUp ? 'while the gateway lives: nothing is lost' : 'with a start of the gateway: what lay on them is delivered'}`, () => {
       const { world, disks } = lateDisks();
-      if (!isGatewayUp) world.gateway.kill();
-      for (const store of world.stores) stop(world, store);
-      world.stores.forEach((store, at) => {
-        store.putBack(disks[at] ?? assert.fail('each has a disk'));
-        store.start();
-      });
-      if (!isGatewayUp) world.startGateway();
-      world.hops.script = () => 'accept';
-      world.run(180_000);
-      assert.ok(world.letters.delivered >= (isGatewayUp ? OLD + NEW : OLD) * QUEUES.length, String(world.letters.delivered));
-      assert.deepEqual(world.gateway.core?.holdings.waiting(), []);
+      allComesBack(world, disks, isGatewayUp);
     });
   }
 
@@ -104,28 +114,14 @@ describe('disks that come late', () => {
         world.run(5000);
         world.untilLevel();
       }
-      if (!isGatewayUp) world.gateway.kill();
-      for (const store of world.stores) stop(world, store);
-      world.stores.forEach((store, at) => {
-        store.putBack(disks[at] ?? assert.fail('each has a disk'));
-        store.start();
-      });
-      if (!isGatewayUp) world.startGateway();
-      world.hops.script = () => 'accept';
-      world.run(180_000);
-      assert.ok(world.letters.delivered >= (isGatewayUp ? OLD + NEW : OLD) * QUEUES.length, String(world.letters.delivered));
-      assert.deepEqual(world.gateway.core?.holdings.waiting(), []);
+      allComesBack(world, disks, isGatewayUp);
     });
   }
 
   test('though the register was lost, and the paths to them are away for a moment while it begins anew', () => {
     const { world, disks } = lateDisks(true);
     world.gateway.kill();
-    for (const store of world.stores) stop(world, store);
-    world.stores.forEach((store, at) => {
-      store.putBack(disks[at] ?? assert.fail('each has a disk'));
-      store.start();
-    });
+    findAll(world, disks);
     world.run(15_000);
     world.startGateway();
     const isBeginning = (): boolean => [...(world.gateway.core?.holdings.all() ?? [])].some(({ holder }) => holder.state === HolderState.FOUNDING);
