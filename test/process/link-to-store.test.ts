@@ -104,15 +104,21 @@ describe('link and store over sockets', { timeout: 30_000 }, () => {
     await Promise.all([a.close(), b.close()]);
   });
 
-  test('a store that stops says so on the standby first, then ends the active path', async () => {
+  test('a store that stops says so on the standby, and ends the active path', async () => {
     const running = await store();
-    const gateway = new Gateway(running.ports[0] ?? 0, running.ports[1] ?? 0);
+    const proxy = await FaultProxy.start({ targetHost: '127.0.0.1', targetPort: running.ports[0] ?? 0 });
+    const gateway = new Gateway(proxy.port, running.ports[1] ?? 0);
     await gateway.until(bothUp(gateway));
+    // Two sockets keep no order between them: what the active path brings waits until the standby has spoken.
+    proxy.stall('down');
     const stopped = running.stop();
+    await gateway.until(() => gateway.told.includes('stopping'));
+    proxy.resume();
     await gateway.until(() => gateway.told.includes('down'));
     assert.deepEqual(gateway.told, ['up', 'stopping', 'down']);
     gateway.stop();
     await stopped;
+    await proxy.close();
   });
 
   test('a newer process of the same gateway fences the older one for good', async () => {
