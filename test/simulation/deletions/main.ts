@@ -37,9 +37,9 @@ const WITH_ETCD = ['contract', 'faults', 'security', 'end']
 const WITH_PROCESSES = ['link-faults', 'stream-faults', 'kill', 'heal', 'rescue', 'rolling', 'register-file']
   .map((each) => `dist/test/process/${each}.test.js`);
 /** A test file ends within seconds, 60 seeds within one minute; the rest is for a busy machine. */
-const HANG_MS = 120_000;
+const HANG_MS = 300_000;
 /** One with processes within two minutes. */
-const LONG_HANG_MS = 400_000;
+const LONG_HANG_MS = 900_000;
 const SHOWN_MAX = 90;
 /** The build's last line, which a try has not. */
 const SOURCE_MAP = /\/\/# sourceMappingURL=.*$/;
