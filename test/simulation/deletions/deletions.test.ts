@@ -1,9 +1,14 @@
 /** What may be deleted, and what is left: the program itself (main.ts) takes hours, and runs by hand. */
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { Compiler } from './compiler.js';
+import { executedOf, firstDifference } from './coverage.js';
 import { statementsOf, withoutStatement } from './statements.js';
 
 const CODE = `import { a } from './a.js';
@@ -47,5 +52,22 @@ describe('deletions', () => {
     assert.equal(compiler.emitted(text), built.replace(/\/\/# sourceMappingURL=.*$/, ''));
     assert.equal(compiler.errorIn(file, text), '');
     assert.notEqual(compiler.errorIn(file, `${text}const unknown: string = 1;\n`), '');
+  });
+
+  test('a program that never comes to a statement is known, also of one in a function that it calls', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'twinpost-'));
+    try {
+      const code = 'function f(n) {\n  if (n > 1) {\n    g();\n  }\n  h();\n}\nfunction g() {}\nfunction h() {}\nf(1);\n';
+      const file = join(folder, 'part.mjs');
+      writeFileSync(file, code);
+      const places = ['if (n > 1)', 'g();', 'h();'].map((text) => ({ file, offset: code.indexOf(text) }));
+      const executed = await executedOf(places, async (env) => {
+        await once(spawn(process.execPath, [file], { env }), 'close');
+      });
+      assert.deepEqual(places.map((place) => executed.has(place)), [true, false, true]);
+      assert.equal(firstDifference(code, code.replace('g();', '{}')), code.indexOf('g();'));
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
   });
 });
