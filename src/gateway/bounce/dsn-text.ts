@@ -10,7 +10,7 @@ const LINE_CHARACTERS = 76;
  * unit.
  */
 const WORD_CHARACTERS_MAX = 300;
-const LINE_OCTETS_MAX = 998;
+export const LINE_OCTETS_MAX = 998;
 
 const SPACE = 32;
 const PLAIN = /^[\x20-\x7e]*$/;

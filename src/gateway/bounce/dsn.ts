@@ -26,6 +26,7 @@ import { headerEnd } from '../../base/header-end.js';
 import { mailDate } from '../../base/mail-date.js';
 import { randomBytes } from 'node:crypto';
 import { unitextAsXtext, utf8AddressText } from '../../base/utf8-address.js';
+import { utf8Octets } from '../../base/utf8.js';
 import {
   ENVELOPE_8BIT, ENVELOPE_DOT_LINES, ENVELOPE_UTF8_HEADER, RET_FULL, RET_HEADERS,
 } from '../mail-types.js';
@@ -34,7 +35,7 @@ import {
 } from '../queue/reports/report-bounds.js';
 import type { ReportKind } from '../queue/reports/report-writer.js';
 import type { Envelope, Recipient } from '../mail-types.js';
-import { fold, foldExactly, oneLine, xtextDecoded } from './dsn-text.js';
+import { LINE_OCTETS_MAX, fold, foldExactly, oneLine, xtextDecoded } from './dsn-text.js';
 import { isHidden, withoutMembers } from './hidden-members.js';
 import { TIME_EXPIRED, ownWords } from './own-words.js';
 
@@ -260,7 +261,11 @@ function recipientFields({ recipient, action, enhanced }: DsnRecipient, isUtf8: 
   const fields: string[] = [];
   const original = originalOf(recipient, isUtf8);
   const final = toldAddress(recipient, action, isUtf8);
-  if (original !== undefined) fields.push(...foldExactly(`Original-Recipient: ${typed(original)}`));
+  if (original !== undefined) {
+    const line = `Original-Recipient: ${typed(original)}`;
+    // The field may be missing (RFC 3464 2.3.1); cut in two, it would name another address.
+    if (utf8Octets(line) <= LINE_OCTETS_MAX) fields.push(...foldExactly(line));
+  }
   fields.push(...foldExactly(`Final-Recipient: ${typed(final)}`));
   fields.push(`Action: ${action}`, `Status: ${oneLine(enhanced, false)}`);
   return fields;

@@ -26,6 +26,8 @@ const TTL_SECONDS_MAX = 86_400;
 const NEGATIVE_TTL_SECONDS_MAX = 3600;
 /** Flags of the second octet: AD in a question asks for it in the answer (RFC 6840 5.7). */
 const FLAGS = packet.RECURSION_DESIRED | packet.AUTHENTIC_DATA;
+/** QR and TC (RFC 1035 4.1.1). */
+const CUT_OFF_ANSWER = 0x8000 | packet.TRUNCATED_RESPONSE;
 /** Of a name as text, without its final dot: 255 octets in a message (RFC 1035 2.3.4). */
 export const NAME_CHARACTERS_MAX = 253;
 const LABEL = /^[\x21-\x2d\x2f-\x7e]{1,63}$/;
@@ -75,20 +77,25 @@ export function readAnswer(bytes: Uint8Array, question: DnsQuestion, isTrusted: 
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const [questions, records] = countsOf(buffer);
   if (questions * QUESTION_BYTES_MIN + records * RECORD_BYTES_MIN > buffer.length - HEADER_BYTES) {
-    const why = `a malformed answer: ${String(records)} records in ${String(buffer.length)} bytes`;
-    return { kind: 'refused', why };
+    return malformed(buffer, `${String(records)} records in ${String(buffer.length)} bytes`);
   }
   let decoded: DecodedPacket;
   try {
     decoded = packet.decode(buffer);
   } catch (error) {
-    return { kind: 'refused', why: `a malformed answer: ${errorText(error)}` };
+    return malformed(buffer, errorText(error));
   }
   if (!isAnswerTo(decoded, question)) return { kind: 'foreign' };
   if (decoded.flag_tc) return { kind: 'truncated' };
   const { rcode } = decoded as { readonly rcode?: string };
   if (rcode !== 'NOERROR' && rcode !== 'NXDOMAIN') return { kind: 'refused', why: rcode ?? 'no code' };
   return meaningOf(decoded, question, rcode === 'NXDOMAIN', isTrusted && decoded.flag_ad);
+}
+
+/** One that says it is cut off may be so within a record: it is asked for by TCP (RFC 2181 9). */
+function malformed(message: Buffer, why: string): DnsReading {
+  const isCutOff = (message.readUInt16BE(2) & CUT_OFF_ANSWER) === CUT_OFF_ANSWER;
+  return isCutOff ? { kind: 'truncated' } : { kind: 'refused', why: `a malformed answer: ${why}` };
 }
 
 /** What the header says: questions; answers, authorities and additional records. */

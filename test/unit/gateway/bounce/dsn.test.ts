@@ -250,6 +250,14 @@ test('an ASCII sender gets ASCII whatever message, addresses and texts hold', ()
   ]);
 });
 
+test('an original address that no line holds in ASCII is left out, for half of it would be another one', () => {
+  const orcpt = (smiles: number): string => `utf-8;${'\u{1f600}'.repeat(smiles)}@example.net`;
+  const recipients = [100, 200].map((smiles) => failed('', { recipient: { address: 'x@example.net', notify: 0, orcpt: orcpt(smiles) } }));
+  const { groups } = asPythonSees(composeDsn(request({ recipients }, { flags: ENVELOPE_UTF8_HEADER })));
+  assert.deepEqual(groups.slice(1).map((group) => group['Original-Recipient']), [`utf-8; ${'\\x{1F600}'.repeat(100)}@example.net`, undefined]);
+  assert.deepEqual(groups.slice(1).map((group) => group['Final-Recipient']), ['rfc822; x@example.net', 'rfc822; x@example.net']);
+});
+
 test('is no larger than the message and a bound, whatever next hops said', () => {
   const long = 'w'.repeat(200);
   const recipients = Array.from({ length: 1000 }, (_none, i) => failed(`user${String(i)}@example.net`, { text: `550 5.1.1 ${String(i)} ${long}`, remoteMta: `${long}.example.net` }));

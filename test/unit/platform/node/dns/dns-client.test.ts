@@ -362,6 +362,17 @@ describe('an answer that does not fit', () => {
     assert.equal(answer.kind === 'found' && answer.records.length, 400);
   });
 
+  test('and is cut off anywhere comes by TCP', async (t) => {
+    const flags = packet.TRUNCATED_RESPONSE;
+    for (const octets of [3, 14, 29]) {
+      const { ask } = await field(t, (_question, by) => (by === 'tcp'
+        ? { answers: records(3) }
+        : { bytes: (question) => [answerBytes(question, { answers: records(3), flags }).subarray(0, -octets)] }));
+      const answer = await ask('x.example', 'A');
+      assert.equal(answer.kind === 'found' && answer.records.length, 3, `${String(octets)} octets less`);
+    }
+  });
+
   test('into 16 KiB does not count, by UDP or TCP', async (t) => {
     const { ask } = await field(t, (question, by) => ({
       answers: records(by === 'udp' && question === 'A y.example' ? 0 : 1000), isTruncated: question === 'A y.example' && by === 'udp',
