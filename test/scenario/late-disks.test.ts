@@ -9,7 +9,7 @@ import { LINE_MAX } from '../../src/protocol/fields.js';
 import type { PartitionHolder } from '../../src/recovery/ownership/holder.js';
 import { HolderState } from '../../src/recovery/ownership/holder.js';
 import { RegisterMap } from '../../src/register/core/register-map.js';
-import { LETTERS, loaded, recordOf, untilHeldBy } from './pair.js';
+import { LETTERS, loaded, recordOf, restart, untilHeldBy } from './pair.js';
 import type { Pair } from './pair.js';
 import type { StoreNode } from './store-node.js';
 import { World } from './world.js';
@@ -190,7 +190,7 @@ describe('disks that come late', () => {
     assert.equal(world.letters.delivered, OLD * QUEUES.length);
   });
 
-  test('also when their partition has ended since', () => {
+  for (const losses of [1, 2]) test(`also when their partition has ended since, all copies of it lost ${String(losses)} times`, () => {
     const pair = loaded({ partitions: 1 });
     const { group, first, second, third = assert.fail('there are three') } = pair;
     const stores = [first, second, third];
@@ -209,6 +209,12 @@ describe('disks that come late', () => {
     for (const store of stores) store.start();
     group.gateway('gw-1').start();
     untilHeldBy(pair, 'gw-1', 2);
+    for (let more = 1; more < losses; more++) {
+      group.gateway('gw-1').kill();
+      for (const store of stores) restart(store);
+      group.gateway('gw-1').start();
+      untilHeldBy(pair, 'gw-1', 2);
+    }
     group.gateway('gw-1').register?.bridge.setRetired('gw-1', { who: 'ann', reason: 'gone', wallMs: 1 }, () => undefined);
     const hasEnded = (): boolean => (recordOf(pair)?.holder.incarnation ?? 0) === 0;
     group.until(hasEnded, 'its end', 60_000);

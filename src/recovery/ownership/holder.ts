@@ -58,7 +58,7 @@ import type {
 } from '../../protocol/partition-record.js';
 import {
   NO_TERM, bareMember, holderKey, isEnded, isMemberOf, isOfLine, isSameHolder, isSameSet, isSameTerm,
-  lineAfter, lineWith, lineWithout, nobody,
+  lineAfter, lineWith, lineWithout, mailOf, nobody,
 } from '../../protocol/partition-record.js';
 import {
   DECLINED_LOWER, DECLINED_NO_COPY, DECLINED_OTHER_NONCE, DECLINED_STALE,
@@ -300,13 +300,13 @@ export class PartitionHolder {
 
   /**
    * To be taken in. Of what only the record names it is not known in which record it counted last: none
-   * stands for another, so that each has an epoch which no record has.
+   * stands for another.
    */
-  #asGivenUp(copies: readonly RecordedMember[]): readonly GivenUpCopy[] {
+  #asGivenUp(copies: readonly RecordedMember[], { epoch }: PartitionRecord): readonly GivenUpCopy[] {
     const known = this.#set?.spared ?? NO_GIVEN;
     return copies.map(({ storeId, bootId }) =>
       known.find((each) => each.epoch > 0 && isMemberOf([each], storeId, bootId))
-        ?? { storeId, bootId, epoch: this.#nextEpoch() });
+        ?? { storeId, bootId, epoch, isAlone: true });
   }
 
   /** Who may have it in memory, if nobody else has. */
@@ -610,9 +610,9 @@ export class PartitionHolder {
    */
   onAdopted(member: RecordedMember, nowMs: number): void {
     const gaveUp = this.#record?.gaveUp ?? NO_GIVEN;
-    const epoch = gaveUp.find((each) => isMemberOf([member], each.storeId, each.bootId))?.epoch;
-    if (this.#set === undefined || epoch === undefined) return;
-    for (const each of gaveUp) if (each.epoch === epoch) this.#outside.noteOut(each);
+    const copy = gaveUp.find((each) => isMemberOf([member], each.storeId, each.bootId));
+    if (this.#set === undefined || copy === undefined) return;
+    for (const each of gaveUp) if (mailOf(each) === mailOf(copy)) this.#outside.noteOut(each);
     this.tick(nowMs);
   }
 
@@ -754,7 +754,7 @@ export class PartitionHolder {
     const spared = this.#spared(record);
     // What only the record names is of an older history: it is not read, but taken in.
     const read = this.#set === undefined ? NO_MEMBERS : spared.filter((each) => this.#isUp(each));
-    const added = [...this.#asGivenUp(spared.filter((each) => !read.includes(each))),
+    const added = [...this.#asGivenUp(spared.filter((each) => !read.includes(each)), record),
       ...given.map(({ storeId, bootId }) => ({ storeId, bootId, epoch: record.epoch }))];
     this.#goOnFrom(record, read.map(bareMember), added, given.length === 0, nowMs);
     return true;
@@ -820,7 +820,7 @@ export class PartitionHolder {
       epoch: term.number, term, holder: this.#options.self, members: [bareMember(source)],
       gaveUp: gaveUp.filter((copy) => copy !== source), left, line,
     };
-    const covers = isOfOne ? whole?.epoch : undefined;
+    const covers = isOfOne && whole?.isAlone !== true ? whole?.epoch : undefined;
     const claim = { record, isFounding: false, isLoss: true, mustWaitOut: false, covers };
     this.#claimFor({ ...claim, unlessSessionOf }, nowMs, `what was set aside at ${source.storeId} is back`);
     return true;
@@ -846,10 +846,10 @@ export class PartitionHolder {
    */
   #eachAlone(gaveUp: readonly GivenUpCopy[], lostEpoch: number): readonly GivenUpCopy[] {
     return gaveUp.map((copy) => {
-      const together = gaveUp.filter(({ epoch }) => epoch === copy.epoch);
+      const together = gaveUp.filter((each) => mailOf(each) === mailOf(copy));
       const isApart = copy.epoch !== lostEpoch && together.length > 1
         && together.some((each) => !this.#isWhole(each));
-      return isApart ? { ...copy, epoch: this.#nextEpoch() } : copy;
+      return isApart ? { ...copy, isAlone: true } : copy;
     });
   }
 
@@ -1089,7 +1089,7 @@ export class PartitionHolder {
   #foundLost(record: PartitionRecord, nowMs: number): void {
     this.#isLossAtStake = true;
     if (!this.#hasAskedAll()) return;
-    this.#foundWithout(record, this.#asGivenUp(this.#spared(record)), false, nowMs);
+    this.#foundWithout(record, this.#asGivenUp(this.#spared(record), record), false, nowMs);
   }
 
   #hasAskedAll(): boolean {
@@ -1830,8 +1830,6 @@ export class PartitionHolder {
 
   #noteNewest(record: PartitionRecord): void {
     this.#newest = record;
-    // Those of copies that stand for themselves alone are above the record that has them.
-    for (const { epoch } of record.gaveUp) this.#noteEpoch(epoch);
     this.#apart = [];
   }
 

@@ -457,11 +457,7 @@ test('of a record that the register lost one copy is read where no store is free
   stage.asked('d', false);
   stage.holder.onLinkDown('d', stage.nowMs);
   stage.up.delete('d');
-  for (let i = 0; i < 60 && stage.state !== HolderState.CLAIMING; i++) {
-    stage.tick();
-    const ticket = stage.reads.at(-1);
-    if (ticket !== undefined) stage.holder.onRecord(ticket, { revision: 'r1', record, hasSession: false }, stage.nowMs);
-  }
+  stage.untilClaimed(record);
   assert.deepEqual(stage.founds, [], 'neither is emptied');
   const claimed = stage.changes.at(-1)?.record;
   assert.deepEqual(claimed?.members, members('a'));
@@ -1069,12 +1065,54 @@ describe('a PARTIAL holder', () => {
     assert.deepEqual(stage.changes.at(-1)?.record.gaveUp, [{ storeId: 'a', bootId: 'b1', epoch: 4 }]);
   });
 
-  test('has an epoch which no record has, nor one that is made later', () => {
+  test('of which only the record tells stands for itself alone', () => {
     const stage = new Stage();
-    stage.answerRead('r1', { ...recordOf(4, OLDER, 'a'), gaveUp: [{ storeId: 'd', bootId: 'b1', epoch: 9 }] });
-    for (const storeId of stage.up.keys()) stage.asked(storeId, storeId === 'a');
+    stage.up.delete('a');
+    stage.answerRead('r1', { ...recordOf(4, OTHER, 'a'), left: members('d') });
+    for (const storeId of stage.up.keys()) stage.asked(storeId, false);
+    stage.tick(31);
+    stage.answerRead('r1', { ...recordOf(4, OTHER, 'a'), left: members('d') });
+    for (const storeId of stage.up.keys()) stage.asked(storeId, false);
+    assert.equal(stage.holder.giveUp(['a'], stage.nowMs), true);
     stage.tick();
-    assert.equal(stage.changes.at(-1)?.record.epoch, 10);
+    for (const { storeId, term } of stage.founds) stage.holder.onFounded(storeId, 'b1', term);
+    stage.tick();
+    const [a, d] = ['a', 'd'].map((storeId) => ({ storeId, bootId: 'b1', epoch: 4 }));
+    assert.deepEqual(stage.changes.at(-1)?.record.gaveUp, [{ ...d, isAlone: true }, a]);
+  });
+
+  test('and stands alone stays in the record when one that counted in its epoch is taken in, or read', async () => {
+    const [c, d, e] = ['c', 'd', 'e'].map((storeId) => ({ storeId, bootId: 'b1', epoch: 2 }));
+    const alone = { ...e ?? assert.fail(), isAlone: true as const };
+    const stage = new Stage();
+    stage.answerRead('r1', { ...recordOf(4, OLDER, 'a'), gaveUp: [c, d, alone].filter((each) => each !== undefined) });
+    stage.up.delete('b');
+    stage.up.delete('c');
+    stage.asked('a', true);
+    stage.tick();
+    const { term } = stage.apply('r2');
+    await stage.untilHeld('a', term);
+    stage.up.set('d', 'b1');
+    stage.tick();
+    assert.deepEqual(stage.adopts, ['d']);
+    stage.holder.onAdopted(d ?? assert.fail(), stage.nowMs);
+    stage.tick(3);
+    assert.deepEqual(stage.changes.at(-1)?.record.gaveUp, [alone]);
+
+    const other = new Stage();
+    other.up.clear();
+    other.up.set('c', 'b1');
+    const record = { ...recordOf(4, OTHER, 'a', 'b'), gaveUp: [c, d, alone].filter((each) => each !== undefined) };
+    other.answerRead('r1', record);
+    other.asked('c', true, 0, undefined, 2);
+    assert.equal(other.holder.giveUp(['a', 'b'], other.nowMs), true);
+    other.untilClaimed(record);
+    const claimed = other.apply('r2');
+    assert.deepEqual(claimed.members, members('c'));
+    await other.untilHeld('c', claimed.term);
+    for (const storeId of ['d', 'e']) other.up.set(storeId, 'b1');
+    other.tick(3);
+    assert.deepEqual(other.adopts, ['e'], 'd has nothing that c had not');
   });
 
   test('that counted with one that was read is taken in all the same when that one is given up before it was held', () => {
@@ -1086,11 +1124,7 @@ describe('a PARTIAL holder', () => {
     stage.answerRead('r1', record);
     stage.asked('c', true, 0, undefined, 2);
     assert.equal(stage.holder.giveUp(['a', 'b'], stage.nowMs), true);
-    for (let i = 0; i < 60 && stage.state === HolderState.FOUNDING; i++) {
-      stage.tick();
-      const ticket = stage.reads.at(-1);
-      if (ticket !== undefined) stage.holder.onRecord(ticket, { revision: 'r1', record, hasSession: false }, stage.nowMs);
-    }
+    stage.untilClaimed(record);
     assert.deepEqual([stage.state, stage.changes.at(-1)?.record.members], [HolderState.CLAIMING, members('c')], 'no store is free: one of them is read');
     stage.apply('r2');
     assert.deepEqual([stage.state, stage.losses], [HolderState.FENCING, 1]);
