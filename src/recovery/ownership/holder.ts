@@ -174,8 +174,6 @@ export class PartitionHolder {
   #answers = new Map<string, Answer>();
   /** Since when members have said that the holder has no lease. */
   #leaseOutSinceMs = Infinity;
-  /** Every copy of the record is gone: is it the newest record? */
-  #isLossAtStake = false;
   /** All is there to take it over, but for what other stores know. */
   #isTakeAtStake = false;
   /** Members of the newest record that say that they hold nothing of it. */
@@ -933,9 +931,17 @@ export class PartitionHolder {
    * The register knows nothing, or less than somebody was told; or all would be lost if it were right (15).
    */
   #mustAskAll(): boolean {
-    if (this.#isLossAtStake || this.#stamped?.isDoubted === true) return true;
-    return this.#stamped !== undefined && (this.#stamped.record === undefined
-      || this.#believed() !== this.#stamped.record);
+    const stamped = this.#stamped;
+    if (stamped === undefined) return false;
+    return stamped.isDoubted === true || stamped.record === undefined || this.#believed() !== stamped.record
+      || this.#isLossAtStake;
+  }
+
+  /** Nobody has a copy of what the record names, nor has it in memory: is it the newest record? */
+  get #isLossAtStake(): boolean {
+    const record = this.#believed();
+    return record !== undefined && !isEnded(record) && this.#areAllGone(record.members)
+      && (isSameHolder(record.holder, this.#options.self) || this.#isFromDead(record));
   }
 
   /** The register tells of the session of the holder that it names: of another one that says nothing. */
@@ -1082,13 +1088,8 @@ export class PartitionHolder {
     }
   }
 
-  /**
-   * Nobody has a copy of what the record names. A loss is believed only when no store knows
-   * of a newer record (15).
-   */
+  /** Nobody has what the record names, and no store knows of a newer one (15). */
   #foundLost(record: PartitionRecord, nowMs: number): void {
-    this.#isLossAtStake = true;
-    if (!this.#hasAskedAll()) return;
     this.#foundWithout(record, this.#asGivenUp(this.#spared(record), record), false, nowMs);
   }
 
@@ -1860,7 +1861,6 @@ export class PartitionHolder {
       this.#answers.clear();
       this.#askedMs = -Infinity;
       this.#leaseOutSinceMs = Infinity;
-      this.#isLossAtStake = false;
       this.#isTakeAtStake = false;
       this.#provenDead = undefined;
       this.#unended = undefined;

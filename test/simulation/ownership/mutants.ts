@@ -265,6 +265,8 @@ export const OWNERSHIP_MUTANTS: readonly OwnershipMutant[] = [
     old: 'copy !== source), left, line,', new: 'copy !== source && copy.epoch !== whole?.epoch), left, line,' },
   { rule: '16', name: 'an end forgets copies on late disks', heldBy: DISKS_TEST, file: HOLDER,
     old: 'lineWithout(lineAfter(record), this.#outside.uncovered(record))', new: 'lineAfter(record)' },
+  { rule: '15', name: 'all stores are awaited though a copy that counts is back', heldBy: DISKS_TEST, file: HOLDER,
+    old: '&& this.#areAllGone(record.members)\n', new: '\n' },
   { rule: '16', name: 'what is gone is given up for good in another boot of its store', file: OUTSIDE,
     old: 'if (member.isGone === true)', new: 'if (member.epoch < 0)' },
   { rule: '16', name: 'a copy that is back is not read, where no store is free', heldBy: DISKS_TEST, file: HOLDER,
