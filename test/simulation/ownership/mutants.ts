@@ -131,6 +131,8 @@ export const OWNERSHIP_MUTANTS: readonly OwnershipMutant[] = [
     old: 'answer.olderLeaseMs === 0)', new: 'answer.olderLeaseMs >= 0)' },
   { rule: '9', name: 'the wait for leases nobody can tell of', file: HOLDER,
     old: 'if (claim.mustWaitOut) {', new: 'if (claim.mustWaitOut && nowMs < 0) {' },
+  { rule: '9', name: 'a proof of one death stands for that of whoever held the newest record', heldBy: HOLDER_TEST, file: FOUNDING,
+    old: '&& isSameHolder(provenDead, before.holder)', new: '' },
   { rule: '9', name: 'claims while the holder is alive', file: HOLDER,
     old: '=> this.#answerOf(member)?.leaseLeftMs === 0);', new: '=> this.#answerOf(member) !== undefined);' },
   { rule: '9', name: 'who was named, and never took it, is waited for', heldBy: HOLDER_TEST, file: HOLDER,

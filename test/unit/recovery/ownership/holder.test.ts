@@ -1182,6 +1182,25 @@ describe('a PARTIAL holder', () => {
     }
   });
 
+  test('waits for leases of who held the newest record, though who held the one in the register is proven dead', () => {
+    const stage = new Stage();
+    stage.up.set('d', 'b1');
+    const record = recordOf(4, OLDER, 'a');
+    stage.answerRead('r1', record);
+    stage.asked('a', true);
+    stage.tick();
+    stage.asked('b', false, 0, recordOf(5, OTHER, 'e'));
+    stage.answerRead('r1', record);
+    for (const storeId of stage.up.keys()) stage.asked(storeId, false);
+    stage.tick(41);
+    assert.equal(stage.holder.giveUp(['e'], stage.nowMs), true);
+    stage.tick();
+    for (const { storeId, term } of stage.founds) stage.holder.onFounded(storeId, 'b1', term);
+    stage.untilClaimed(record);
+    stage.apply('r2');
+    assert.equal(stage.state, HolderState.WAITING_OUT);
+  });
+
   test('asks for a person when all that it could read is silent, and takes the order', async () => {
     const stage = new Stage();
     stage.takeFrom('a');
