@@ -801,35 +801,40 @@ export class PartitionHolder {
    * is safe, not before.
    */
   #readBack({ gaveUp: given, left, line: before, unlessSessionOf }: FoundBase, nowMs: number): boolean {
-    const forgotten = this.#forgottenCopies(before)
-      .filter(({ storeId, bootId }) => !isMemberOf(given, storeId, bootId));
+    const forgotten = this.#forgottenCopies(before, given);
     const gaveUp = [...given, ...forgotten];
     const back = gaveUp.filter((copy) => this.#answerOf(copy) !== undefined);
     const whole = back.find((copy) => this.#isWhole(copy));
     const source = whole ?? back[0];
     if (source === undefined) return false;
     const told = forgotten.includes(source) ? this.#answerOf(source)?.told : undefined;
-    // Epochs of another history have the same numbers: copies of both stand for themselves alone.
-    const isOfOne = gaveUp.every((copy) => copy.epoch !== source.epoch || (told === undefined
-      ? given.includes(copy) : isSameTerm(this.#answerOf(copy)?.told?.term ?? NO_TERM, told.term)));
     const line = told === undefined ? before : lineWith(before, { term: told.term, epoch: told.epoch });
     const term = this.#nextTerm();
     const record = {
       epoch: term.number, term, holder: this.#options.self, members: [bareMember(source)],
       gaveUp: gaveUp.filter((copy) => copy !== source), left, line,
     };
-    const covers = isOfOne && whole?.isAlone !== true ? whole?.epoch : undefined;
+    const covers = whole?.isAlone === true ? undefined : whole?.epoch;
     const claim = { record, isFounding: false, isLoss: true, mustWaitOut: false, covers };
     this.#claimFor({ ...claim, unlessSessionOf }, nowMs, `what was set aside at ${source.storeId} is back`);
     return true;
   }
 
-  /** Copies that count by a record which did not lead to here, the latest first: the register had lost it. */
-  #forgottenCopies(line: readonly PastTerm[]): readonly GivenUpCopy[] {
-    return [...this.#answers].flatMap(([storeId, { bootId, hasCopy, told }]) => {
+  /**
+   * Copies that count by a record which did not lead to here, the latest first: the register had lost it.
+   * Epochs of two histories may have the same number: such copies stand for themselves alone.
+   */
+  #forgottenCopies(line: readonly PastTerm[], given: readonly GivenUpCopy[]): readonly GivenUpCopy[] {
+    const forgotten = [...this.#answers].flatMap(([storeId, { bootId, hasCopy, told }]) => {
       const isForgotten = hasCopy && told !== undefined && !isEnded(told)
-        && isMemberOf(told.members, storeId, bootId) && !isOfLine({ term: NO_TERM, line }, told);
-      return isForgotten ? [{ storeId, bootId, epoch: told.epoch }] : [];
+        && isMemberOf(told.members, storeId, bootId) && !isOfLine({ term: NO_TERM, line }, told)
+        && !isMemberOf(given, storeId, bootId);
+      return isForgotten ? [{ storeId, bootId, epoch: told.epoch, term: told.term }] : [];
+    });
+    return forgotten.map(({ term, ...copy }) => {
+      const isMixed = [...given, ...forgotten].some((other) => other.epoch === copy.epoch
+        && !('term' in other && isSameTerm(other.term, term)));
+      return isMixed ? { ...copy, isAlone: true as const } : copy;
     }).sort((a, b) => b.epoch - a.epoch);
   }
 

@@ -446,18 +446,55 @@ test('of another gateway\'s partition, which an earlier life of this one held, n
   }
 });
 
-test('of a record that the register lost one copy is read where no store is free, and its term is known from then on', () => {
+/** Every copy of the record is gone, and no store is free: a and b were told what the register lost, and have their copies. */
+function afterLoss(
+  told: readonly (readonly [told: PartitionRecord, termNumber: number])[], gaveUp: PartitionRecord['gaveUp'] = [],
+): Stage {
   const stage = new Stage();
   stage.up.delete('c');
-  const lost = recordOf(3, OTHER, 'a', 'b');
-  const record = { ...recordOf(9, OLDER, 'd'), line: [{ term: { number: 8, nonce: 8 }, epoch: 8 }] };
+  const record = { ...recordOf(9, OLDER, 'd'), gaveUp, line: [{ term: { number: 8, nonce: 8 }, epoch: 8 }] };
   stage.up.set('d', 'b2');
   stage.answerRead('r1', record);
-  for (const storeId of ['a', 'b']) stage.asked(storeId, true, 0, lost, 3);
+  told.forEach(([lost, termNumber], at) => { stage.asked(at === 0 ? 'a' : 'b', true, 0, lost, termNumber); });
   stage.asked('d', false);
   stage.holder.onLinkDown('d', stage.nowMs);
   stage.up.delete('d');
   stage.untilClaimed(record);
+  return stage;
+}
+
+const FIFTH = recordOf(5, OTHER, 'b');
+for (const [what, told, read] of [
+  ['the copy of the later one is read', [[recordOf(3, OTHER, 'a'), 3], [FIFTH, 5]], 'b'],
+  ['one that nobody took mail from is read rather than a later one', [[recordOf(3, OTHER, 'a'), 3], [FIFTH, 6]], 'a'],
+  ['one that counts is read, and not a later one that had left', [[recordOf(3, OTHER, 'a'), 3], [recordOf(5, OTHER, 'e'), 5]], 'a'],
+  ['one that counts is read, and not what has ended', [[recordOf(3, OTHER, 'a'), 3], [{ ...FIFTH, holder: { gatewayId: 'g1', incarnation: 0 } }, 5]], 'a'],
+] as const) {
+  test(`of two records that the register lost, where no store is free, ${what}`, () => {
+    assert.deepEqual(afterLoss(told).changes.at(-1)?.record.members, members(read));
+  });
+}
+
+test('a copy that the register lost stands alone where one of another history counted in an epoch of its number', async () => {
+  const given = { storeId: 'e', bootId: 'b1', epoch: 3 };
+  const [a, b] = ['a', 'b'].map((storeId) => ({ storeId, bootId: 'b1', epoch: 3, isAlone: true }));
+  const lost = recordOf(3, OTHER, 'a', 'b');
+  const stage = afterLoss([[lost, 3], [lost, 3]], [given]);
+  const { gaveUp, term } = stage.apply('r2');
+  assert.deepEqual(gaveUp.filter(({ epoch }) => epoch === 3), [given, b]);
+  await stage.untilHeld('a', term);
+  stage.up.set('e', 'b1');
+  stage.tick(3);
+  assert.ok(stage.adopts.includes('e'), 'what was read covers none but itself');
+  const twice = afterLoss([[lost, 3], [lost, 3]], [{ ...given, storeId: 'b' }]).changes.at(-1)?.record;
+  assert.deepEqual([twice?.members, twice?.gaveUp.some(({ storeId }) => storeId === 'b')], [members('b'), false], 'one that is in the record already');
+  const ofTwo = afterLoss([[lost, 4], [{ ...lost, term: { number: 3, nonce: 8 } }, 3]]).changes.at(-1)?.record;
+  assert.deepEqual(ofTwo?.gaveUp.find(({ storeId }) => storeId === 'a'), a);
+});
+
+test('of a record that the register lost one copy is read where no store is free, and its term is known from then on', () => {
+  const lost = recordOf(3, OTHER, 'a', 'b');
+  const stage = afterLoss([[lost, 3], [lost, 3]]);
   assert.deepEqual(stage.founds, [], 'neither is emptied');
   const claimed = stage.changes.at(-1)?.record;
   assert.deepEqual(claimed?.members, members('a'));
