@@ -67,10 +67,12 @@ export interface RecordedMember {
  * the mail of one has that of the others.
  */
 export interface GivenUpCopy extends RecordedMember {
-  /** Of the last record that it counted in. */
+  /** Of the last record that it counted in; of one that stands alone, it may have been an older one. */
   readonly epoch: number;
   /** Its store had begun another boot: nobody waits for it, nor gave it up. It may be found all the same. */
   readonly isGone?: true;
+  /** It stands for itself alone, whatever counted in its epoch: who takes it in knows of no other's mail. */
+  readonly isAlone?: true;
 }
 
 /** A term that is over, and the last epoch of it. */
@@ -164,6 +166,11 @@ function within(line: readonly PastTerm[]): readonly PastTerm[] {
   const number = Math.min(...older.map(({ term }) => term.number));
   const epoch = Math.max(...older.map((past) => past.epoch));
   return [...line.slice(0, LINE_MAX - 1), { term: { number, nonce: SPAN_NONCE }, epoch }];
+}
+
+/** The same of copies that had the same mail: who has taken in that of one has that of the others. */
+export function mailOf({ storeId, bootId, epoch, isAlone }: GivenUpCopy): string {
+  return isAlone === true ? `${storeId}/${bootId}` : String(epoch);
 }
 
 /** For tables and traces. */

@@ -4,7 +4,8 @@
  *   term    [number u53, nonce u53]
  *   member  [storeId str, bootId str]
  *   past    [number u53, nonce u53, epoch u53]
- *   given   [storeId str, bootId str, epoch u53]; of one that is gone, 1 behind it
+ *   given   [storeId str, bootId str, epoch u53]; flags behind it, if there are any: 1 it is gone, 2 it
+ *           stands for itself alone
  *   record  [epoch u53, term, holder [gatewayId str, incarnation u53], members [member], gaveUp [given],
  *            left [member], line [past]]
  *
@@ -16,6 +17,13 @@ import type {
   GivenUpCopy, HolderId, PartitionRecord, PastTerm, RecordedMember, Term,
 } from './partition-record.js';
 import { isMemberOf } from './partition-record.js';
+
+/** Flags of a copy that was given up. */
+const GONE = 1;
+const ALONE = 2;
+const MARKS: ReadonlyMap<unknown, Pick<GivenUpCopy, 'isGone' | 'isAlone'>> = new Map([
+  [GONE, { isGone: true }], [ALONE, { isAlone: true }], [GONE + ALONE, { isGone: true, isAlone: true }],
+]);
 
 export const TERM = packed(packTerm, readTerm);
 export const HOLDER = packed(packHolder, readHolder);
@@ -41,8 +49,9 @@ function packMember({ storeId, bootId }: RecordedMember): readonly string[] {
   return [storeId, bootId];
 }
 
-function packGiven({ storeId, bootId, epoch, isGone }: GivenUpCopy): readonly (string | number)[] {
-  return isGone === true ? [storeId, bootId, epoch, 1] : [storeId, bootId, epoch];
+function packGiven({ storeId, bootId, epoch, isGone, isAlone }: GivenUpCopy): readonly (string | number)[] {
+  const flags = (isGone === true ? GONE : 0) + (isAlone === true ? ALONE : 0);
+  return flags === 0 ? [storeId, bootId, epoch] : [storeId, bootId, epoch, flags];
 }
 
 function packPast({ term, epoch }: PastTerm): readonly unknown[] {
@@ -76,13 +85,14 @@ function readGivenUp(value: unknown): readonly GivenUpCopy[] | undefined {
   if (!Array.isArray(value) || value.length > GAVE_UP_MAX) return undefined;
   const copies: GivenUpCopy[] = [];
   for (const each of value as readonly unknown[]) {
-    const isGone = Array.isArray(each) && each.length === 4 && each[3] === 1;
-    const [storeId, bootId, epoch] = listOf(isGone ? each.slice(0, 3) : each, 3);
+    const isMarked = Array.isArray(each) && each.length === 4;
+    const [storeId, bootId, epoch, flags] = listOf(each, isMarked ? 4 : 3);
+    const marks = isMarked ? MARKS.get(flags) : {};
     if (!isIdentifier(storeId) || !isIdentifier(bootId) || isMemberOf(copies, storeId, bootId)) {
       return undefined;
     }
-    if (!isWhole(epoch)) return undefined;
-    copies.push(isGone ? { storeId, bootId, epoch, isGone } : { storeId, bootId, epoch });
+    if (!isWhole(epoch) || marks === undefined) return undefined;
+    copies.push({ storeId, bootId, epoch, ...marks });
   }
   return copies;
 }

@@ -47,7 +47,8 @@ const address = ruled(
 const addresses = listOf(address, ADDRESSES_MAX);
 const term = z.object({ number: count, nonce: whole });
 const member = z.object({ storeId: name, bootId: name });
-const given = member.extend({ epoch: count, isGone: z.literal(true).exactOptional() });
+const mark = z.literal(true).exactOptional();
+const given = member.extend({ epoch: count, isGone: mark, isAlone: mark });
 
 /** One store may have two boots: while its new boot takes the place of the old one. */
 function noneTwice(members: readonly RecordedMember[]): string {

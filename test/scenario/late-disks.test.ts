@@ -9,7 +9,8 @@ import { LINE_MAX } from '../../src/protocol/fields.js';
 import type { PartitionHolder } from '../../src/recovery/ownership/holder.js';
 import { HolderState } from '../../src/recovery/ownership/holder.js';
 import { RegisterMap } from '../../src/register/core/register-map.js';
-import { LETTERS, loaded, recordOf, untilHeldBy } from './pair.js';
+import type { Group } from './group.js';
+import { LETTERS, loaded, recordOf, restart, untilHeldBy } from './pair.js';
 import type { Pair } from './pair.js';
 import type { StoreNode } from './store-node.js';
 import { World } from './world.js';
@@ -25,6 +26,19 @@ function stop(world: World, store: StoreNode): void {
     isDown = true;
   });
   world.until(() => isDown);
+}
+
+/** It stops, and its disk is taken out. */
+function outOf(group: Group, store: StoreNode): readonly Uint8Array[] {
+  let isDown = false;
+  store.leave(0, true, () => {
+    store.kill();
+    isDown = true;
+  });
+  group.until(() => isDown, 'its stop');
+  const disk = [...store.disk];
+  store.putBack([]);
+  return disk;
 }
 
 function take(world: World, count: number): void {
@@ -190,25 +204,21 @@ describe('disks that come late', () => {
     assert.equal(world.letters.delivered, OLD * QUEUES.length);
   });
 
-  test('also when their partition has ended since', () => {
+  for (const losses of [1, 2]) test(`also when their partition has ended since, all copies of it lost ${String(losses)} times`, () => {
     const pair = loaded({ partitions: 1 });
     const { group, first, second, third = assert.fail('there are three') } = pair;
     const stores = [first, second, third];
     for (const id of ['gw-1', 'gw-2']) group.gateway(id).kill();
-    const disks = stores.map((store) => {
-      let isDown = false;
-      store.leave(0, true, () => {
-        store.kill();
-        isDown = true;
-      });
-      group.until(() => isDown, 'its stop');
-      const disk = [...store.disk];
-      store.putBack([]);
-      return disk;
-    });
+    const disks = stores.map((store) => outOf(group, store));
     for (const store of stores) store.start();
     group.gateway('gw-1').start();
     untilHeldBy(pair, 'gw-1', 2);
+    for (let more = 1; more < losses; more++) {
+      group.gateway('gw-1').kill();
+      for (const store of stores) restart(store);
+      group.gateway('gw-1').start();
+      untilHeldBy(pair, 'gw-1', 2);
+    }
     group.gateway('gw-1').register?.bridge.setRetired('gw-1', { who: 'ann', reason: 'gone', wallMs: 1 }, () => undefined);
     const hasEnded = (): boolean => (recordOf(pair)?.holder.incarnation ?? 0) === 0;
     group.until(hasEnded, 'its end', 60_000);
@@ -224,6 +234,25 @@ describe('disks that come late', () => {
     group.until(hasEnded, 'its end, for good', 180_000);
     group.run(60_000);
     assert.deepEqual([hasEnded(), group.letters.delivered], [true, LETTERS]);
+  });
+
+  test('are read though a store that never had a copy, and was awaited before a loss was believed, is still away', () => {
+    const pair = loaded({ partitions: 1 });
+    const { group, first, second, third = assert.fail('there are three') } = pair;
+    for (const id of ['gw-1', 'gw-2']) group.gateway(id).kill();
+    const disks = [first, second].map((store) => [store, outOf(group, store)] as const);
+    third.kill();
+    for (const [store] of disks) store.start();
+    group.hops.script = () => 'accept';
+    group.gateway('gw-1').start();
+    group.run(30_000);
+    assert.equal(group.letters.delivered, 0);
+    for (const [store, disk] of disks) {
+      store.kill();
+      store.putBack(disk);
+      store.start();
+    }
+    group.until(() => group.letters.delivered === LETTERS, 'all deliveries', 60_000);
   });
 
   test('hold nothing up when their store is gone for good', () => {

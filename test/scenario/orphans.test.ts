@@ -409,6 +409,45 @@ describe('partitions that nobody serves any more', () => {
     judged(group);
   });
 
+  test('a copy that left before the end is of what has ended, though all copies were lost before, more than once', () => {
+    const pair = loaded({ partitions: 1 }, 4);
+    const { group, first, second, third = assert.fail('there are three') } = pair;
+    const storeOf = (at: number): StoreNode => group.stores.find(({ id }) => id === recordOf(pair)?.members[at]?.storeId) ?? assert.fail('a member');
+    group.gateway('gw-2').kill();
+    for (let losses = 0; losses < 2; losses++) {
+      group.gateway('gw-1').kill();
+      for (const store of [first, second, third]) restart(store);
+      group.gateway('gw-1').start();
+      untilHeldBy(pair, 'gw-1');
+    }
+    const fresh = Array.from({ length: 6 }, () => group.submit('gw-1', ['q1']));
+    group.until(() => fresh.every(({ outcome }) => outcome === COMMITTED), 'new mail');
+    // Changes of members, so that the term of now has many epochs.
+    const moved = storeOf(1);
+    for (let i = 0; i < 2; i++) {
+      restart(moved);
+      group.run(20_000);
+      untilHeldBy(pair, 'gw-1');
+    }
+    const away = storeOf(0);
+    for (const id of ['gw-1', 'gw-2']) group.cutOff(id, true, [away]);
+    group.until(() => recordOf(pair)?.members.length === 2 && recordOf(pair)?.members.every(({ storeId }) => storeId !== away.id) === true, 'another copy in its place', 120_000);
+    group.hops.script = () => 'accept';
+    group.until(() => fresh.every(({ arrivals }) => arrivals.size === 1), 'all deliveries', 60_000);
+    group.run(3000);
+    group.gateway('gw-1').kill();
+    group.gateway('gw-1').start();
+    untilHeldBy(pair, 'gw-1');
+    group.gateway('gw-1').register?.bridge.setRetired('gw-1', { who: 'ann', reason: 'gone', wallMs: 1 }, () => undefined);
+    group.gateway('gw-2').start();
+    group.until(() => recordOf(pair)?.holder.incarnation === 0, 'its end', 120_000);
+    group.run(10_000);
+    for (const id of ['gw-1', 'gw-2']) group.cutOff(id, false, [away]);
+    group.until(() => recordOf(pair) === undefined, 'its end everywhere', 180_000);
+    group.run(60_000);
+    for (const { arrivals } of fresh) assert.deepEqual([...arrivals.values()], [1]);
+  });
+
   /** gw-0's partitions have ended while store-a, which has copies, was away; it is given up. */
   function givenUp(): Group {
     const group = left(['gw-0'], 6, {

@@ -35,6 +35,7 @@ import { encodeChanges } from '../../protocol/messages/changes.js';
 import type { Fenced } from '../../protocol/messages/fenced.js';
 import { encodePull } from '../../protocol/messages/pull.js';
 import type { GivenUpCopy, RecordedMember } from '../../protocol/partition-record.js';
+import { mailOf } from '../../protocol/partition-record.js';
 import type { Mirrors } from '../mirror/mirrors.js';
 import type { Partition } from '../mirror/set/partition.js';
 import type { StorePort } from '../mirror/link/store-port.js';
@@ -121,8 +122,8 @@ export class Adoptions {
   #runs: readonly EntryRun[] = [];
   /** Handles at its store are gone: it is fenced before anything else is asked. */
   #isSwitched = false;
-  /** By the epoch that copies counted in last. */
-  readonly #takenIn = new Map<number, TakenIn>();
+  /** By the mail that copies have (mailOf). */
+  readonly #takenIn = new Map<string, TakenIn>();
 
   constructor(name: string, handle: number, ports: AdoptionsPorts) {
     this.#name = name;
@@ -227,7 +228,7 @@ export class Adoptions {
   #next(): void {
     this.#current = this.#waiting.shift();
     if (this.#current === undefined) return;
-    const takenIn = this.#takenIn.get(this.#current.epoch);
+    const takenIn = this.#takenIn.get(mailOf(this.#current));
     // What another copy has not brought may be anywhere.
     this.#cursor = takenIn === undefined || takenIn.missing.size > 0 ? 0 : takenIn.until;
     this.#runs = [];
@@ -257,7 +258,8 @@ export class Adoptions {
 
   #take(copy: GivenUpCopy, partition: Partition, { rows, nextPosition }: Block, bodies: Uint8Array): void {
     const { mail, counters } = this.#ports;
-    const takenIn = this.#takenIn.get(copy.epoch) ?? { until: 0, number: 0, missing: new Set<number>() };
+    const key = mailOf(copy);
+    const takenIn = this.#takenIn.get(key) ?? { until: 0, number: 0, missing: new Set<number>() };
     const isWanted = (position: number): boolean => position > takenIn.until || takenIn.missing.has(position);
     const holderWallMs = this.#holderWallMs === 0 ? 0 : Math.floor(this.#holderWallMs + this.#nowMs);
     const taken = mail.take(partition, rows, bodies, holderWallMs, isWanted, () => { this.#onStored(copy); });
@@ -267,13 +269,13 @@ export class Adoptions {
       return;
     }
     // Whoever had the partition before us may have stored the first block, and delivered of it.
-    if (!this.#isFirst && !this.#takenIn.has(copy.epoch)) counters.adoptedTwice += taken.stored;
+    if (!this.#isFirst && !this.#takenIn.has(key)) counters.adoptedTwice += taken.stored;
     counters.adopted += taken.stored;
     this.#runs = this.#noteTaken(rows, takenIn.missing, taken.damaged);
     this.#cursor = nextPosition;
     takenIn.until = Math.max(takenIn.until, nextPosition);
     takenIn.number = partition.lastNumber;
-    this.#takenIn.set(copy.epoch, takenIn);
+    this.#takenIn.set(key, takenIn);
     this.#transition(S.STORING, Infinity);
     if (partition.ackedNumber >= partition.lastNumber) this.#onStored(copy);
   }
@@ -339,13 +341,13 @@ export class Adoptions {
 
   /** The store of another copy may have dropped while its block was on the way to the copies that count. */
   #overOnceStored(copy: GivenUpCopy, { ackedNumber }: Partition): void {
-    if (ackedNumber < (this.#takenIn.get(copy.epoch)?.number ?? 0)) this.#transition(S.RESTING, REST_MS);
+    if (ackedNumber < (this.#takenIn.get(mailOf(copy))?.number ?? 0)) this.#transition(S.RESTING, REST_MS);
     else this.#over(copy);
   }
 
   #over(copy: GivenUpCopy): void {
     const { log, onAdopted } = this.#ports;
-    const missing = this.#takenIn.get(copy.epoch)?.missing.size ?? 0;
+    const missing = this.#takenIn.get(mailOf(copy))?.missing.size ?? 0;
     if (missing > 0) {
       const text =
         'messages are damaged in a copy that was given up: they are lost unless another copy of them is back';
@@ -355,7 +357,7 @@ export class Adoptions {
     }
     this.#current = undefined;
     // What had the same mail is not read.
-    this.#waiting = this.#waiting.filter(({ epoch }) => epoch !== copy.epoch);
+    this.#waiting = this.#waiting.filter((each) => mailOf(each) !== mailOf(copy));
     this.#transition(S.WAITING, 0);
     log.info(
       'recovery', 'the mail of a copy that was given up is back',

@@ -58,7 +58,7 @@ import type {
 } from '../../protocol/partition-record.js';
 import {
   NO_TERM, bareMember, holderKey, isEnded, isMemberOf, isOfLine, isSameHolder, isSameSet, isSameTerm,
-  lineAfter, lineWith, lineWithout, nobody,
+  lineAfter, lineWith, lineWithout, mailOf, nobody,
 } from '../../protocol/partition-record.js';
 import {
   DECLINED_LOWER, DECLINED_NO_COPY, DECLINED_OTHER_NONCE, DECLINED_STALE,
@@ -174,8 +174,6 @@ export class PartitionHolder {
   #answers = new Map<string, Answer>();
   /** Since when members have said that the holder has no lease. */
   #leaseOutSinceMs = Infinity;
-  /** Every copy of the record is gone: is it the newest record? */
-  #isLossAtStake = false;
   /** All is there to take it over, but for what other stores know. */
   #isTakeAtStake = false;
   /** Members of the newest record that say that they hold nothing of it. */
@@ -300,13 +298,13 @@ export class PartitionHolder {
 
   /**
    * To be taken in. Of what only the record names it is not known in which record it counted last: none
-   * stands for another, so that each has an epoch which no record has.
+   * stands for another.
    */
-  #asGivenUp(copies: readonly RecordedMember[]): readonly GivenUpCopy[] {
+  #asGivenUp(copies: readonly RecordedMember[], { epoch }: PartitionRecord): readonly GivenUpCopy[] {
     const known = this.#set?.spared ?? NO_GIVEN;
     return copies.map(({ storeId, bootId }) =>
       known.find((each) => each.epoch > 0 && isMemberOf([each], storeId, bootId))
-        ?? { storeId, bootId, epoch: this.#nextEpoch() });
+        ?? { storeId, bootId, epoch, isAlone: true });
   }
 
   /** Who may have it in memory, if nobody else has. */
@@ -610,9 +608,9 @@ export class PartitionHolder {
    */
   onAdopted(member: RecordedMember, nowMs: number): void {
     const gaveUp = this.#record?.gaveUp ?? NO_GIVEN;
-    const epoch = gaveUp.find((each) => isMemberOf([member], each.storeId, each.bootId))?.epoch;
-    if (this.#set === undefined || epoch === undefined) return;
-    for (const each of gaveUp) if (each.epoch === epoch) this.#outside.noteOut(each);
+    const copy = gaveUp.find((each) => isMemberOf([member], each.storeId, each.bootId));
+    if (this.#set === undefined || copy === undefined) return;
+    for (const each of gaveUp) if (mailOf(each) === mailOf(copy)) this.#outside.noteOut(each);
     this.tick(nowMs);
   }
 
@@ -754,7 +752,7 @@ export class PartitionHolder {
     const spared = this.#spared(record);
     // What only the record names is of an older history: it is not read, but taken in.
     const read = this.#set === undefined ? NO_MEMBERS : spared.filter((each) => this.#isUp(each));
-    const added = [...this.#asGivenUp(spared.filter((each) => !read.includes(each))),
+    const added = [...this.#asGivenUp(spared.filter((each) => !read.includes(each)), record),
       ...given.map(({ storeId, bootId }) => ({ storeId, bootId, epoch: record.epoch }))];
     this.#goOnFrom(record, read.map(bareMember), added, given.length === 0, nowMs);
     return true;
@@ -803,35 +801,40 @@ export class PartitionHolder {
    * is safe, not before.
    */
   #readBack({ gaveUp: given, left, line: before, unlessSessionOf }: FoundBase, nowMs: number): boolean {
-    const forgotten = this.#forgottenCopies(before)
-      .filter(({ storeId, bootId }) => !isMemberOf(given, storeId, bootId));
+    const forgotten = this.#forgottenCopies(before, given);
     const gaveUp = [...given, ...forgotten];
     const back = gaveUp.filter((copy) => this.#answerOf(copy) !== undefined);
     const whole = back.find((copy) => this.#isWhole(copy));
     const source = whole ?? back[0];
     if (source === undefined) return false;
     const told = forgotten.includes(source) ? this.#answerOf(source)?.told : undefined;
-    // Epochs of another history have the same numbers: copies of both stand for themselves alone.
-    const isOfOne = gaveUp.every((copy) => copy.epoch !== source.epoch || (told === undefined
-      ? given.includes(copy) : isSameTerm(this.#answerOf(copy)?.told?.term ?? NO_TERM, told.term)));
     const line = told === undefined ? before : lineWith(before, { term: told.term, epoch: told.epoch });
     const term = this.#nextTerm();
     const record = {
       epoch: term.number, term, holder: this.#options.self, members: [bareMember(source)],
       gaveUp: gaveUp.filter((copy) => copy !== source), left, line,
     };
-    const covers = isOfOne ? whole?.epoch : undefined;
+    const covers = whole?.isAlone === true ? undefined : whole?.epoch;
     const claim = { record, isFounding: false, isLoss: true, mustWaitOut: false, covers };
     this.#claimFor({ ...claim, unlessSessionOf }, nowMs, `what was set aside at ${source.storeId} is back`);
     return true;
   }
 
-  /** Copies that count by a record which did not lead to here, the latest first: the register had lost it. */
-  #forgottenCopies(line: readonly PastTerm[]): readonly GivenUpCopy[] {
-    return [...this.#answers].flatMap(([storeId, { bootId, hasCopy, told }]) => {
+  /**
+   * Copies that count by a record which did not lead to here, the latest first: the register had lost it.
+   * Epochs of two histories may have the same number: such copies stand for themselves alone.
+   */
+  #forgottenCopies(line: readonly PastTerm[], given: readonly GivenUpCopy[]): readonly GivenUpCopy[] {
+    const forgotten = [...this.#answers].flatMap(([storeId, { bootId, hasCopy, told }]) => {
       const isForgotten = hasCopy && told !== undefined && !isEnded(told)
-        && isMemberOf(told.members, storeId, bootId) && !isOfLine({ term: NO_TERM, line }, told);
-      return isForgotten ? [{ storeId, bootId, epoch: told.epoch }] : [];
+        && isMemberOf(told.members, storeId, bootId) && !isOfLine({ term: NO_TERM, line }, told)
+        && !isMemberOf(given, storeId, bootId);
+      return isForgotten ? [{ storeId, bootId, epoch: told.epoch, term: told.term }] : [];
+    });
+    return forgotten.map(({ term, ...copy }) => {
+      const isMixed = [...given, ...forgotten].some((other) => other.epoch === copy.epoch
+        && !('term' in other && isSameTerm(other.term, term)));
+      return isMixed ? { ...copy, isAlone: true as const } : copy;
     }).sort((a, b) => b.epoch - a.epoch);
   }
 
@@ -846,10 +849,10 @@ export class PartitionHolder {
    */
   #eachAlone(gaveUp: readonly GivenUpCopy[], lostEpoch: number): readonly GivenUpCopy[] {
     return gaveUp.map((copy) => {
-      const together = gaveUp.filter(({ epoch }) => epoch === copy.epoch);
+      const together = gaveUp.filter((each) => mailOf(each) === mailOf(copy));
       const isApart = copy.epoch !== lostEpoch && together.length > 1
         && together.some((each) => !this.#isWhole(each));
-      return isApart ? { ...copy, epoch: this.#nextEpoch() } : copy;
+      return isApart ? { ...copy, isAlone: true } : copy;
     });
   }
 
@@ -933,9 +936,17 @@ export class PartitionHolder {
    * The register knows nothing, or less than somebody was told; or all would be lost if it were right (15).
    */
   #mustAskAll(): boolean {
-    if (this.#isLossAtStake || this.#stamped?.isDoubted === true) return true;
-    return this.#stamped !== undefined && (this.#stamped.record === undefined
-      || this.#believed() !== this.#stamped.record);
+    const stamped = this.#stamped;
+    if (stamped === undefined) return false;
+    return stamped.isDoubted === true || stamped.record === undefined || this.#believed() !== stamped.record
+      || this.#isLossAtStake;
+  }
+
+  /** Nobody has a copy of what the record names, nor has it in memory: is it the newest record? */
+  get #isLossAtStake(): boolean {
+    const record = this.#believed();
+    return record !== undefined && !isEnded(record) && this.#areAllGone(record.members)
+      && (isSameHolder(record.holder, this.#options.self) || this.#isFromDead(record));
   }
 
   /** The register tells of the session of the holder that it names: of another one that says nothing. */
@@ -1082,14 +1093,9 @@ export class PartitionHolder {
     }
   }
 
-  /**
-   * Nobody has a copy of what the record names. A loss is believed only when no store knows
-   * of a newer record (15).
-   */
+  /** Nobody has what the record names, and no store knows of a newer one (15). */
   #foundLost(record: PartitionRecord, nowMs: number): void {
-    this.#isLossAtStake = true;
-    if (!this.#hasAskedAll()) return;
-    this.#foundWithout(record, this.#asGivenUp(this.#spared(record)), false, nowMs);
+    this.#foundWithout(record, this.#asGivenUp(this.#spared(record), record), false, nowMs);
   }
 
   #hasAskedAll(): boolean {
@@ -1830,8 +1836,6 @@ export class PartitionHolder {
 
   #noteNewest(record: PartitionRecord): void {
     this.#newest = record;
-    // Those of copies that stand for themselves alone are above the record that has them.
-    for (const { epoch } of record.gaveUp) this.#noteEpoch(epoch);
     this.#apart = [];
   }
 
@@ -1862,7 +1866,6 @@ export class PartitionHolder {
       this.#answers.clear();
       this.#askedMs = -Infinity;
       this.#leaseOutSinceMs = Infinity;
-      this.#isLossAtStake = false;
       this.#isTakeAtStake = false;
       this.#provenDead = undefined;
       this.#unended = undefined;

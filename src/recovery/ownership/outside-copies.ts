@@ -11,8 +11,9 @@
  *   adopting   of gaveUp: its store is up, and    tick                         its link is lost: then it is
  *              it is being read                                                read anew
  *   covered    epochs: copies of gaveUp that      a copy of that epoch is      with what is held
- *              counted in them last have nothing  what is held was read from;
- *              that is not here                   no member is left
+ *              counted in them last, and stand    what is held was read from;
+ *              not alone, have nothing that is    no member is left
+ *              not here
  *   adopted    of gaveUp: all its mail is in      it was read; its store is    that change is known
  *              copies that count, or it is gone   up in another boot, unless
  *                                                 it was gone from the start;
@@ -88,12 +89,16 @@ export class OutsideCopies {
 
   /** Of copies given up: those which may have what is not here. */
   uncovered({ gaveUp }: PartitionRecord): readonly GivenUpCopy[] {
-    return gaveUp.filter(({ epoch }) => !this.#covered.has(epoch));
+    return gaveUp.filter((copy) => !this.#isCovered(copy));
   }
 
-  /** All that copies have which counted last in this epoch is here. */
+  /** All that copies have which counted last in this epoch is here, but of those that stand alone. */
   cover(epoch: number): void {
     this.#covered.add(epoch);
+  }
+
+  #isCovered({ epoch, isAlone }: GivenUpCopy): boolean {
+    return isAlone !== true && this.#covered.has(epoch);
   }
 
   lineWithUndone({ line }: PartitionRecord): readonly PastTerm[] {
@@ -123,7 +128,7 @@ export class OutsideCopies {
     for (const member of gaveUp) {
       const bootId = this.#ports.stores.bootOf(member.storeId);
       if (isMemberOf(this.#adopted, member.storeId, member.bootId)) continue;
-      if (this.#covered.has(member.epoch)) {
+      if (this.#isCovered(member)) {
         // Its store, if it is up, may be needed for there to be enough.
         if (areEnough || bootId === member.bootId) this.noteOut(member);
         continue;

@@ -122,7 +122,8 @@ describe('limits of messages', () => {
     assert.equal(told(3, many(MEMBERS_MAX)), '');
     assert.equal(told(3, many(MEMBERS_MAX + 1)), 'record');
     assert.equal(told(3, [], [['store-a', 'b', 2, 1]]), '', 'or that it is gone, too');
-    for (const more of [[0], [2], [true], [1, 1]]) assert.equal(told(3, [], [['store-a', 'b', 2, ...more]]), 'record', String(more));
+    for (const flags of [2, 3]) assert.equal(told(3, [], [['store-a', 'b', 2, flags]]), '', 'or that it stands alone');
+    for (const more of [[0], [4], [true], [1, 1]]) assert.equal(told(3, [], [['store-a', 'b', 2, ...more]]), 'record', String(more));
     assert.equal(told(3, [], given(GAVE_UP_MAX)), '');
     assert.equal(told(3, [], given(GAVE_UP_MAX + 1)), 'record');
     assert.equal(told(3, [], [], many(MEMBERS_MAX)), '');

@@ -40,7 +40,7 @@ import * as texts from '../../../src/protocol/messages/texts.js';
 import * as told from '../../../src/protocol/messages/told.js';
 import * as welcome from '../../../src/protocol/messages/welcome.js';
 import type { InvalidMessage } from '../../../src/protocol/invalid.js';
-import type { PartitionRecord, Term } from '../../../src/protocol/partition-record.js';
+import type { GivenUpCopy, PartitionRecord, Term } from '../../../src/protocol/partition-record.js';
 import { TEXT_BYTES_MAX, TextRows } from '../../../src/protocol/text-rows.js';
 
 /** A message with its codec. The type of the value is hidden: the tests only hand it on. */
@@ -125,8 +125,9 @@ const holder = fc.record({ gatewayId: id, incarnation: whole });
 const members = (most: number): fc.Arbitrary<PartitionRecord['members']> => fc.uniqueArray(
   fc.record({ storeId: id, bootId: id }), { maxLength: most, selector: ({ storeId, bootId }) => `${storeId} ${bootId}` },
 );
-const given: fc.Arbitrary<PartitionRecord['gaveUp']> = fc.tuple(members(4), whole, fc.boolean())
-  .map(([copies, epoch, isGone]) => copies.map((copy) => (isGone ? { ...copy, epoch, isGone } : { ...copy, epoch })));
+const marks = fc.constantFrom<Pick<GivenUpCopy, 'isGone' | 'isAlone'>>({}, { isGone: true }, { isAlone: true }, { isGone: true, isAlone: true });
+const given: fc.Arbitrary<PartitionRecord['gaveUp']> = fc.tuple(members(4), whole, marks)
+  .map(([copies, epoch, marked]) => copies.map((copy) => ({ ...copy, epoch, ...marked })));
 const line: fc.Arbitrary<PartitionRecord['line']> = fc.array(fc.record({ term, epoch: whole }), { maxLength: LINE_MAX });
 const record: fc.Arbitrary<PartitionRecord> = fc.record({ epoch: whole, term, holder, members: members(4), gaveUp: given, left: members(4), line })
   .map((one) => ({ ...one, term: { ...one.term, number: Math.min(one.term.number, one.epoch) } }));

@@ -17,6 +17,7 @@ import {
   queueRuleKey,
   storeKey,
 } from '../../../src/register/keys.js';
+import type { GivenUpCopy } from '../../../src/protocol/partition-record.js';
 import { keyRule } from '../../../src/register/limits.js';
 import {
   decodeGateway,
@@ -52,14 +53,16 @@ const members = fc.uniqueArray(member, {
   selector: ({ storeId, bootId }) => `${storeId}/${bootId}`,
 });
 
+const marks = fc.constantFrom<Pick<GivenUpCopy, 'isGone' | 'isAlone'>>({}, { isGone: true }, { isAlone: true }, { isGone: true, isAlone: true });
+
 const partition = fc.record({
   number: fc.integer({ min: 1, max: 2 ** 40 }),
   nonce: fc.nat({ max: Number.MAX_SAFE_INTEGER }),
   more: fc.integer({ min: 0, max: 2 ** 40 }),
   holder: fc.record({ gatewayId: name, incarnation: count }),
   members,
-  gaveUp: fc.tuple(members, count, fc.boolean())
-    .map(([copies, epoch, isGone]) => copies.map((copy) => (isGone ? { ...copy, epoch, isGone } : { ...copy, epoch }))),
+  gaveUp: fc.tuple(members, count, marks)
+    .map(([copies, epoch, marked]) => copies.map((copy) => ({ ...copy, epoch, ...marked }))),
   left: members,
   line: fc.array(fc.record({ term: fc.record({ number: count, nonce: fc.nat({ max: Number.MAX_SAFE_INTEGER }) }), epoch: count }), { maxLength: 8 }),
 }).map(({ number, nonce, more, ...others }) => ({ epoch: number + more, term: { number, nonce }, ...others }));
@@ -205,6 +208,8 @@ test("a partition's record keeps its own rules", () => {
   assert.match(rule({ gaveUp: sound.members }), /^gaveUp\[0\]\.epoch: /);
   assert.equal(rule({ gaveUp: [{ ...given, isGone: true }] }), '');
   assert.match(rule({ gaveUp: [{ ...given, isGone: false }] }), /^gaveUp\[0\]\.isGone: /);
+  assert.equal(rule({ gaveUp: [{ ...given, isAlone: true }] }), '');
+  assert.match(rule({ gaveUp: [{ ...given, isAlone: 1 }] }), /^gaveUp\[0\]\.isAlone: /);
   assert.equal(rule({ members: [{ storeId: 's', bootId: '' }] }), 'members[0].bootId: no name');
   assert.throws(() => encodePartition({ ...sound, term: { number: 8, nonce: 9 } }), InvariantError);
 });

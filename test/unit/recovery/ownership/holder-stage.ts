@@ -128,6 +128,25 @@ export class Stage {
     return record;
   }
 
+  /** A change is sent that makes it ours; the register says this for so long. */
+  untilClaimed(record: PartitionRecord): void {
+    for (let i = 0; i < 60 && this.state !== HolderState.CLAIMING; i++) {
+      this.tick();
+      const ticket = this.reads.at(-1);
+      if (ticket !== undefined) this.holder.onRecord(ticket, { revision: 'r1', record, hasSession: false }, this.nowMs);
+    }
+  }
+
+  /** The term that was claimed is taken at this store, and all is read there. */
+  async untilHeld(storeId: string, term: Term): Promise<void> {
+    this.holder.onFenced(storeId, 'b1', { term, at: AT, olderLeaseMs: 0 }, this.nowMs);
+    this.tick();
+    await Promise.resolve();
+    this.holder.onHistoryRead(this.nowMs);
+    this.holder.onReadComplete(this.nowMs);
+    assert.equal(this.state, HolderState.HOLDER);
+  }
+
   row(storeId: string): { state: number; isRecorded: boolean } | undefined {
     return this.holder.set?.rows.find((row) => row.storeId === storeId);
   }

@@ -446,22 +446,55 @@ test('of another gateway\'s partition, which an earlier life of this one held, n
   }
 });
 
-test('of a record that the register lost one copy is read where no store is free, and its term is known from then on', () => {
+/** Every copy of the record is gone, and no store is free: a and b were told what the register lost, and have their copies. */
+function afterLoss(
+  told: readonly (readonly [told: PartitionRecord, termNumber: number])[], gaveUp: PartitionRecord['gaveUp'] = [],
+): Stage {
   const stage = new Stage();
   stage.up.delete('c');
-  const lost = recordOf(3, OTHER, 'a', 'b');
-  const record = { ...recordOf(9, OLDER, 'd'), line: [{ term: { number: 8, nonce: 8 }, epoch: 8 }] };
+  const record = { ...recordOf(9, OLDER, 'd'), gaveUp, line: [{ term: { number: 8, nonce: 8 }, epoch: 8 }] };
   stage.up.set('d', 'b2');
   stage.answerRead('r1', record);
-  for (const storeId of ['a', 'b']) stage.asked(storeId, true, 0, lost, 3);
+  told.forEach(([lost, termNumber], at) => { stage.asked(at === 0 ? 'a' : 'b', true, 0, lost, termNumber); });
   stage.asked('d', false);
   stage.holder.onLinkDown('d', stage.nowMs);
   stage.up.delete('d');
-  for (let i = 0; i < 60 && stage.state !== HolderState.CLAIMING; i++) {
-    stage.tick();
-    const ticket = stage.reads.at(-1);
-    if (ticket !== undefined) stage.holder.onRecord(ticket, { revision: 'r1', record, hasSession: false }, stage.nowMs);
-  }
+  stage.untilClaimed(record);
+  return stage;
+}
+
+const FIFTH = recordOf(5, OTHER, 'b');
+for (const [what, told, read] of [
+  ['the copy of the later one is read', [[recordOf(3, OTHER, 'a'), 3], [FIFTH, 5]], 'b'],
+  ['one that nobody took mail from is read rather than a later one', [[recordOf(3, OTHER, 'a'), 3], [FIFTH, 6]], 'a'],
+  ['one that counts is read, and not a later one that had left', [[recordOf(3, OTHER, 'a'), 3], [recordOf(5, OTHER, 'e'), 5]], 'a'],
+  ['one that counts is read, and not what has ended', [[recordOf(3, OTHER, 'a'), 3], [{ ...FIFTH, holder: { gatewayId: 'g1', incarnation: 0 } }, 5]], 'a'],
+] as const) {
+  test(`of two records that the register lost, where no store is free, ${what}`, () => {
+    assert.deepEqual(afterLoss(told).changes.at(-1)?.record.members, members(read));
+  });
+}
+
+test('a copy that the register lost stands alone where one of another history counted in an epoch of its number', async () => {
+  const given = { storeId: 'e', bootId: 'b1', epoch: 3 };
+  const [a, b] = ['a', 'b'].map((storeId) => ({ storeId, bootId: 'b1', epoch: 3, isAlone: true }));
+  const lost = recordOf(3, OTHER, 'a', 'b');
+  const stage = afterLoss([[lost, 3], [lost, 3]], [given]);
+  const { gaveUp, term } = stage.apply('r2');
+  assert.deepEqual(gaveUp.filter(({ epoch }) => epoch === 3), [given, b]);
+  await stage.untilHeld('a', term);
+  stage.up.set('e', 'b1');
+  stage.tick(3);
+  assert.ok(stage.adopts.includes('e'), 'what was read covers none but itself');
+  const twice = afterLoss([[lost, 3], [lost, 3]], [{ ...given, storeId: 'b' }]).changes.at(-1)?.record;
+  assert.deepEqual([twice?.members, twice?.gaveUp.some(({ storeId }) => storeId === 'b')], [members('b'), false], 'one that is in the record already');
+  const ofTwo = afterLoss([[lost, 4], [{ ...lost, term: { number: 3, nonce: 8 } }, 3]]).changes.at(-1)?.record;
+  assert.deepEqual(ofTwo?.gaveUp.find(({ storeId }) => storeId === 'a'), a);
+});
+
+test('of a record that the register lost one copy is read where no store is free, and its term is known from then on', () => {
+  const lost = recordOf(3, OTHER, 'a', 'b');
+  const stage = afterLoss([[lost, 3], [lost, 3]]);
   assert.deepEqual(stage.founds, [], 'neither is emptied');
   const claimed = stage.changes.at(-1)?.record;
   assert.deepEqual(claimed?.members, members('a'));
@@ -1069,12 +1102,54 @@ describe('a PARTIAL holder', () => {
     assert.deepEqual(stage.changes.at(-1)?.record.gaveUp, [{ storeId: 'a', bootId: 'b1', epoch: 4 }]);
   });
 
-  test('has an epoch which no record has, nor one that is made later', () => {
+  test('of which only the record tells stands for itself alone', () => {
     const stage = new Stage();
-    stage.answerRead('r1', { ...recordOf(4, OLDER, 'a'), gaveUp: [{ storeId: 'd', bootId: 'b1', epoch: 9 }] });
-    for (const storeId of stage.up.keys()) stage.asked(storeId, storeId === 'a');
+    stage.up.delete('a');
+    stage.answerRead('r1', { ...recordOf(4, OTHER, 'a'), left: members('d') });
+    for (const storeId of stage.up.keys()) stage.asked(storeId, false);
+    stage.tick(31);
+    stage.answerRead('r1', { ...recordOf(4, OTHER, 'a'), left: members('d') });
+    for (const storeId of stage.up.keys()) stage.asked(storeId, false);
+    assert.equal(stage.holder.giveUp(['a'], stage.nowMs), true);
     stage.tick();
-    assert.equal(stage.changes.at(-1)?.record.epoch, 10);
+    for (const { storeId, term } of stage.founds) stage.holder.onFounded(storeId, 'b1', term);
+    stage.tick();
+    const [a, d] = ['a', 'd'].map((storeId) => ({ storeId, bootId: 'b1', epoch: 4 }));
+    assert.deepEqual(stage.changes.at(-1)?.record.gaveUp, [{ ...d, isAlone: true }, a]);
+  });
+
+  test('and stands alone stays in the record when one that counted in its epoch is taken in, or read', async () => {
+    const [c, d, e] = ['c', 'd', 'e'].map((storeId) => ({ storeId, bootId: 'b1', epoch: 2 }));
+    const alone = { ...e ?? assert.fail(), isAlone: true as const };
+    const stage = new Stage();
+    stage.answerRead('r1', { ...recordOf(4, OLDER, 'a'), gaveUp: [c, d, alone].filter((each) => each !== undefined) });
+    stage.up.delete('b');
+    stage.up.delete('c');
+    stage.asked('a', true);
+    stage.tick();
+    const { term } = stage.apply('r2');
+    await stage.untilHeld('a', term);
+    stage.up.set('d', 'b1');
+    stage.tick();
+    assert.deepEqual(stage.adopts, ['d']);
+    stage.holder.onAdopted(d ?? assert.fail(), stage.nowMs);
+    stage.tick(3);
+    assert.deepEqual(stage.changes.at(-1)?.record.gaveUp, [alone]);
+
+    const other = new Stage();
+    other.up.clear();
+    other.up.set('c', 'b1');
+    const record = { ...recordOf(4, OTHER, 'a', 'b'), gaveUp: [c, d, alone].filter((each) => each !== undefined) };
+    other.answerRead('r1', record);
+    other.asked('c', true, 0, undefined, 2);
+    assert.equal(other.holder.giveUp(['a', 'b'], other.nowMs), true);
+    other.untilClaimed(record);
+    const claimed = other.apply('r2');
+    assert.deepEqual(claimed.members, members('c'));
+    await other.untilHeld('c', claimed.term);
+    for (const storeId of ['d', 'e']) other.up.set(storeId, 'b1');
+    other.tick(3);
+    assert.deepEqual(other.adopts, ['e'], 'd has nothing that c had not');
   });
 
   test('that counted with one that was read is taken in all the same when that one is given up before it was held', () => {
@@ -1086,11 +1161,7 @@ describe('a PARTIAL holder', () => {
     stage.answerRead('r1', record);
     stage.asked('c', true, 0, undefined, 2);
     assert.equal(stage.holder.giveUp(['a', 'b'], stage.nowMs), true);
-    for (let i = 0; i < 60 && stage.state === HolderState.FOUNDING; i++) {
-      stage.tick();
-      const ticket = stage.reads.at(-1);
-      if (ticket !== undefined) stage.holder.onRecord(ticket, { revision: 'r1', record, hasSession: false }, stage.nowMs);
-    }
+    stage.untilClaimed(record);
     assert.deepEqual([stage.state, stage.changes.at(-1)?.record.members], [HolderState.CLAIMING, members('c')], 'no store is free: one of them is read');
     stage.apply('r2');
     assert.deepEqual([stage.state, stage.losses], [HolderState.FENCING, 1]);
@@ -1146,6 +1217,25 @@ describe('a PARTIAL holder', () => {
       stage.tick(21);
       assert.equal(stage.state, HolderState.HOLDER);
     }
+  });
+
+  test('waits for leases of who held the newest record, though who held the one in the register is proven dead', () => {
+    const stage = new Stage();
+    stage.up.set('d', 'b1');
+    const record = recordOf(4, OLDER, 'a');
+    stage.answerRead('r1', record);
+    stage.asked('a', true);
+    stage.tick();
+    stage.asked('b', false, 0, recordOf(5, OTHER, 'e'));
+    stage.answerRead('r1', record);
+    for (const storeId of stage.up.keys()) stage.asked(storeId, false);
+    stage.tick(41);
+    assert.equal(stage.holder.giveUp(['e'], stage.nowMs), true);
+    stage.tick();
+    for (const { storeId, term } of stage.founds) stage.holder.onFounded(storeId, 'b1', term);
+    stage.untilClaimed(record);
+    stage.apply('r2');
+    assert.equal(stage.state, HolderState.WAITING_OUT);
   });
 
   test('asks for a person when all that it could read is silent, and takes the order', async () => {
