@@ -83,6 +83,23 @@ describe('a queue that hurts', () => {
     assert.deepEqual(named(75), [], 'nothing was tried for two minutes');
   });
 
+  test('is refused also when its mail comes one at a time, so that it moves each time it runs empty', () => {
+    const { world, watch } = field();
+    world.hops.script = () => 'reject';
+    const homes = new Set<string>();
+    for (let second = 0; second < 15; second++) {
+      for (let i = 0; i < 3; i++) {
+        world.submit(['fifo']);
+        world.run(200);
+        for (const { name, partition } of world.gateway.core?.registry.queues() ?? []) if (name === 'fifo') homes.add(partition.name);
+      }
+      watch(1);
+    }
+    assert.ok(homes.size > 2, `it has moved: ${[...homes].join(' ')}`);
+    const { counts, queues: [hurt] } = watch(5);
+    assert.deepEqual([counts.refused, hurt?.tried, hurt?.refused, hurt?.last_error], [1, 45, 45, 'no such user']);
+  });
+
   test('is none for what an operator delays: only what the next hop puts off beside it counts', () => {
     const { world, watch } = field();
     world.hops.script = () => 'defer';
