@@ -130,15 +130,15 @@ export function whyNoSelector(given: Selector): string {
   if (everything === true && keys > 1) return 'everything is said alone';
   const odd = ids?.find((id) => parseMessageId(id) === undefined);
   if (odd !== undefined) return `'${odd.slice(0, SHOWN_CHARACTERS_MAX)}' is no queue id`;
-  if (client === undefined || isNetwork(client)) return '';
-  return `'${client.slice(0, SHOWN_CHARACTERS_MAX)}' is no address or network, as 192.0.2.1 or 192.0.2.0/24`;
+  return client === undefined ? '' : whyNoNetwork(client);
 }
 
-/** All of an address, with its length or without: ipaddr takes 10/8 for 0.0.0.10/8. */
-function isNetwork(text: string): boolean {
+/** '' of an address, with its length or without. It is whole: ipaddr takes 10/8 for 0.0.0.10/8. */
+export function whyNoNetwork(text: string): string {
   const [address = '', length, ...more] = text.split('/');
   const isAddress = ipaddr.IPv4.isValidFourPartDecimal(address) || ipaddr.IPv6.isValid(address);
-  return isAddress && more.length === 0 && (length === undefined || ipaddr.isValidCIDR(text));
+  if (isAddress && more.length === 0 && (length === undefined || ipaddr.isValidCIDR(text))) return '';
+  return `'${text.slice(0, SHOWN_CHARACTERS_MAX)}' is no address or network, as 192.0.2.1 or 192.0.2.0/24`;
 }
 
 /** What is posted; reason and who are judged as those of every order (admin-api/orders.ts). */

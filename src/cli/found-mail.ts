@@ -7,6 +7,8 @@
 import type { MessageAnswer } from '../admin-api/gateway-answers.js';
 import type { LoggedMessage } from '../admin-api/logged.js';
 import { Wildcards } from '../base/wildcards.js';
+import { toAscii } from '../platform/node/idna.js';
+import { AddressPattern } from '../smtp/address-pattern.js';
 import { LoggedMail, isEnd, timeOf } from '../observability/logged-mail.js';
 import { printable, tableText, timeText } from './tables.js';
 
@@ -73,14 +75,14 @@ export interface Meant {
 
 export class FoundMail {
   readonly #sender: Wildcards | undefined;
-  readonly #recipient: Wildcards | undefined;
+  readonly #recipient: AddressPattern | undefined;
   readonly #messageId: string;
   readonly #logged = new LoggedMail();
   readonly #queued = new Map<string, Queued[]>();
 
   constructor({ sender, recipient, messageId }: Meant) {
     this.#sender = sender === undefined ? undefined : new Wildcards([sender === '<>' ? '' : sender]);
-    this.#recipient = recipient === undefined ? undefined : new Wildcards([recipient]);
+    this.#recipient = recipient === undefined ? undefined : new AddressPattern(recipient, toAscii);
     this.#messageId = messageId;
   }
 

@@ -8,6 +8,7 @@
  *   drained ─► nothing is only there         ─► yes, 0; 3 when somebody could not be asked
  *           └─ time is up, or it can't leave ─► no, 1; copies go on leaving until --undo
  *   --undo  ─► its stores are used again     ─► 0
+ *           └─ there is none at HOST         ─► 1; 3 when somebody is missing
  */
 import type { Argv } from 'yargs';
 import type { DrainOrder, Order } from '../admin-api/orders.js';
@@ -96,6 +97,7 @@ class HostDrain {
 
   async undo(order: DrainOrder): Promise<number> {
     const { stores } = await this.#parts();
+    if (stores.length === 0) return this.#noneToUndo();
     const told = await this.#drains(stores, order);
     const lines = told.flatMap(({ gateway, answer }) => drainLines(gateway, answer.store, answer));
     if (this.#json) this.#terminal.print(JSON.stringify({ host: this.#host, undone: true, stores }));
@@ -104,6 +106,14 @@ class HostDrain {
     reportMissing(missing, told.length, this.#json, this.#terminal);
     if (told.some(({ answer }) => !answer.kept)) return 1;
     return missing.length > 0 ? NOT_ALL_KNOW : 0;
+  }
+
+  #noneToUndo(): number {
+    const missing = this.#group.missing('gateway');
+    if (this.#json) this.#terminal.print(JSON.stringify({ host: this.#host, undone: false, stores: [] }));
+    const who = missing.length === 0 ? '' : ' that those who answer know';
+    this.#terminal.error(printable(`twinpost: nothing to undo: there is no store at ${this.#host}${who}`));
+    return reportMissing(missing, 1, this.#json, this.#terminal) || 1;
   }
 
   /** What is left at the end, as reasons against it. */
@@ -137,7 +147,8 @@ class HostDrain {
       const verdict = missing.length === 0 ? `yes: ${this.#host} may be rebooted`
         : `not known: ${who} did not answer; of those who did nobody needs ${this.#host}`;
       const again = `when it is back: twinpost host drain ${this.#host} --undo --reason WHY`;
-      for (const line of [verdict, ...lines.map((each) => `  ${each}`), `  ${again}`]) {
+      const notes = parts.stores.length === 0 ? lines : [...lines, again];
+      for (const line of [verdict, ...notes.map((each) => `  ${each}`)]) {
         this.#terminal.print(printable(line));
       }
     }

@@ -11,6 +11,8 @@ import { STDIN_FILE, UsageError } from './context.js';
 import { longExample } from './examples.js';
 import { lineText } from './logs/line-text.js';
 import { LogFilter, fieldsOf } from '../observability/log-filter.js';
+import { toAscii } from '../platform/node/idna.js';
+import { AddressPattern } from '../smtp/address-pattern.js';
 import { LogMerge } from './logs/log-merge.js';
 import { DRY, ENDED, logSource } from './logs/log-source.js';
 import type { LogSource } from './logs/log-source.js';
@@ -78,7 +80,8 @@ class LogsRun {
     if (isFollowing && still !== undefined) throw new UsageError(`logs: ${still} can't be followed`);
     this.#filter = new LogFilter({
       ids: (args.id ?? []).map((id) => knownId('logs', id)), messageId: args['message-id'],
-      from: args.from, to: args.to, reply: args.reply, source: args.source,
+      from: args.from, to: args.to === undefined ? undefined : new AddressPattern(args.to, toAscii),
+      reply: args.reply, source: args.source,
     });
     const follow = isFollowing ? { fromStart: this.#filter.isChoosing } : undefined;
     this.#sources = files.map((file) => logSource(file, follow));

@@ -139,7 +139,7 @@ export class OrderRun {
   /** Why it may stand in the register though it was taken back; '' when it does not. */
   #whyStanding = '';
   #isGone = false;
-  /** Ids that were named, and no gateway has such a message. */
+  /** Ids that were named, and no gateway that answers has such a message. */
   #unmet: readonly string[] = [];
   #said = '';
   #graceSeconds = 0;
@@ -356,7 +356,11 @@ export class OrderRun {
 
   /** Somebody did not answer, or could not look at all of its mail. */
   #isPartial({ unread, isIncomplete }: Sum): boolean {
-    return this.#group.missing('gateway').length > 0 || this.#silent.size > 0 || unread > 0 || isIncomplete;
+    return !this.#isAllHeard || unread > 0 || isIncomplete;
+  }
+
+  get #isAllHeard(): boolean {
+    return this.#group.missing('gateway').length === 0 && this.#silent.size === 0;
   }
 
   #graceMs({ recipients }: Sum): number {
@@ -487,9 +491,11 @@ export class OrderRun {
     const { json } = this.#options;
     const { terminal } = this.#context;
     const unmet = this.#unmet;
-    if (json && unmet.length > 0) terminal.print(JSON.stringify({ ids_unmet: unmet }));
+    const isPartial = this.#isPartial(sum);
+    const open = isPartial ? { partial: true } : {};
+    if (json && unmet.length > 0) terminal.print(JSON.stringify({ ids_unmet: unmet, ...open }));
     if (json) return;
-    const least = this.#isPartial(sum) ? 'at least ' : '';
+    const least = isPartial ? 'at least ' : '';
     terminal.print(
       `${least}${counted(sum.matched, 'message')}, ${counted(sum.recipients, 'recipient')}, `
         + formatBytes(sum.bytes),
@@ -499,7 +505,9 @@ export class OrderRun {
       terminal.print(printable(`  ${id} in ${queue} of ${gateway}, from ${sender === '' ? '<>' : sender}`));
     }
     if (sum.matched > SHOWN_MAX) terminal.print(`  … and ${formatCount(sum.matched - SHOWN_MAX)} more`);
-    for (const id of unmet) terminal.print(printable(`no message ${id}`));
+    // Whoever is silent may have it, or what could not be read.
+    const where = this.#isAllHeard ? 'in what could be read' : 'at those who answer';
+    for (const id of unmet) terminal.print(printable(`no message ${id}${isPartial ? ` ${where}` : ''}`));
     if (sum.keptBack > 0) {
       terminal.print(`held or delayed: ${counted(sum.keptBack, 'message')}, which a flush does not try: `
         + 'twinpost queue release first');

@@ -6,6 +6,7 @@
 import type { Argv } from 'yargs';
 import { RULE_SECONDS_MAX, refusedBy, targetText, whyNoTarget } from '../admin-api/queue-rules.js';
 import type { RuleTarget, RuleVerb } from '../admin-api/queue-rules.js';
+import { Wildcards } from '../base/wildcards.js';
 import type { CliContext } from './context.js';
 import { UsageError } from './context.js';
 import { longExample } from './examples.js';
@@ -155,7 +156,8 @@ export function takeBackVerb(
       const given = { ...order, ...localOf(args.local) };
       const cancelled = meant.map(({ id }) => id);
       const outcome = await cancelRules(group, cancelled, given);
-      const left = outcome.rules.filter((rule) => rule.verb === verb).map((rule) => rule.queue);
+      const left = outcome.rules.filter((rule) => rule.verb === verb && mayMeet(rule.queue, said))
+        .map((rule) => rule.queue);
       if (args.json === true) {
         const what = { order: word, queue: said, cancelled, still_standing: left };
         return done(toldJson(what, outcome, context));
@@ -164,11 +166,28 @@ export function takeBackVerb(
       const mail = mailText(verb, target);
       const line = mail === '' ? `${said} ${state}` : `${mail} is taken again`;
       context.terminal.print(printable(line));
-      // Another rule may mean it too.
-      if (left.length > 0) context.terminal.print(printable(`rules that still ${verb}: ${left.join(', ')}`));
+      if (left.length > 0) {
+        context.terminal.print(printable(`rules that may still ${verb} some of that: ${left.join(', ')}`));
+      }
       done(told(outcome, context));
     },
   );
+}
+
+/**
+ * Two rules, as operators write them, may mean the same mail. That they do not is known of names alone: a
+ * route, a host and a domain may each be that of any queue.
+ */
+function mayMeet(one: string, other: string): boolean {
+  if (one.startsWith('--') || other.startsWith('--')) return true;
+  const names = [one, other].map((name) => name.toLowerCase().replace(/\/mail$/, ''));
+  const [a = '', b = ''] = names;
+  if (!names.every((name) => name.includes('*'))) {
+    return new Wildcards([a]).matches(b) || new Wildcards([b]).matches(a);
+  }
+  const [start = '', from = ''] = names.map((name) => name.slice(0, name.indexOf('*')));
+  const [end = '', to = ''] = names.map((name) => name.slice(name.lastIndexOf('*') + 1));
+  return (start.startsWith(from) || from.startsWith(start)) && (end.endsWith(to) || to.endsWith(end));
 }
 
 /** A queue may come later: a name that none has yet is as good as another. */

@@ -2,7 +2,8 @@
  * `twinpost queue top`: the queues of all gateways that are busiest or hurt most, drawn anew each second. A
  * queue that several gateways have is one row. How fast it grows comes of two looks, so the first one has no
  * rates. What is wrong with a queue: its next hop (down), an operator (suspended), or what
- * gateway/queue/hurting-queues.ts finds.
+ * gateway/queue/hurting-queues.ts finds. One whose next hop refuses all has no mail, and may be retired:
+ * its row comes from the status, and stands below the others.
  *
  *   ask all ─► rows of each gateway ─► one a queue ─► beside the look before ─► sorted, cut
  */
@@ -52,6 +53,7 @@ type Totals = Pick<StatusAnswer, 'received' | 'delivered' | 'deferred' | 'bounce
 /** Of one gateway. */
 export interface TopSample {
   readonly status: StatusAnswer;
+  /** Those with mail. */
   readonly queues: readonly QueueAnswer[];
 }
 
@@ -150,29 +152,35 @@ export function topPicture(
 
 function merged(samples: readonly TopSample[]): ReadonlyMap<string, Omit<TopQueue, 'growth'>> {
   const all = new Map<string, Omit<TopQueue, 'growth'>>();
+  const add = (queue: Counted, problem: Problem): void => {
+    const key = keyOf(queue);
+    const same = all.get(key);
+    all.set(key, {
+      queue_name: queue.queue_name, queue_class: queue.queue_class,
+      messages: queue.messages + (same?.messages ?? 0), bytes: queue.bytes + (same?.bytes ?? 0),
+      active: queue.active + (same?.active ?? 0), deferred: queue.deferred + (same?.deferred ?? 0),
+      held: queue.held + (same?.held ?? 0),
+      oldest_age_seconds: Math.max(queue.oldest_age_seconds ?? 0, same?.oldest_age_seconds ?? 0),
+      problem: worse(problem, same?.problem ?? ''),
+      last_error: queue.last_error === '' ? same?.last_error ?? '' : queue.last_error,
+    });
+  };
   for (const { status, queues } of samples) {
-    const hurt = new Map(status.hurting.queues.map((one) => [keyOf(one), one.problem]));
-    for (const queue of queues) {
-      const key = keyOf(queue);
-      const same = all.get(key);
-      const problem = problemOf(queue, hurt.get(key) ?? '');
-      all.set(key, {
-        queue_name: queue.queue_name, queue_class: queue.queue_class,
-        messages: queue.messages + (same?.messages ?? 0), bytes: queue.bytes + (same?.bytes ?? 0),
-        active: queue.active + (same?.active ?? 0), deferred: queue.deferred + (same?.deferred ?? 0),
-        held: queue.held + (same?.held ?? 0),
-        oldest_age_seconds: Math.max(queue.oldest_age_seconds ?? 0, same?.oldest_age_seconds ?? 0),
-        problem: worse(problem, same?.problem ?? ''),
-        last_error: queue.last_error === '' ? same?.last_error ?? '' : queue.last_error,
-      });
-    }
+    for (const queue of queues) add(queue, stopOf(queue));
+    for (const hurt of status.hurting.queues) add({ ...hurt, ...NOTHING }, hurt.problem);
   }
   return all;
 }
 
-function problemOf(queue: QueueAnswer, hurt: Problem): Problem {
-  if (queue.down === true) return 'down';
-  return queue.suspended === true ? 'suspended' : hurt;
+/** Of one gateway. */
+type Counted = Omit<TopQueue, 'growth' | 'problem'>;
+
+/** What a queue that hurts has is in its own row, if it has mail. */
+const NOTHING = { messages: 0, bytes: 0, active: 0, deferred: 0, held: 0, oldest_age_seconds: null } as const;
+
+function stopOf({ down, suspended }: QueueAnswer): Problem {
+  if (down === true) return 'down';
+  return suspended === true ? 'suspended' : '';
 }
 
 function worse(one: Problem, other: Problem): Problem {
@@ -195,12 +203,22 @@ function weight(queue: TopQueue, sort: Sort): number {
 function topJson({ wallMs, samples, queues, missing, rates }: TopPicture, limit: number): object {
   return {
     kind: 'top', at: Math.floor(wallMs / 1000), gateways: samples.length,
-    queued_messages: queuedOf(samples), queues_with_mail: queues.length,
+    queued_messages: queuedOf(samples), queues_with_mail: queues.filter(hasMail).length,
     received_per_second: rates.received, delivered_per_second: rates.delivered,
     deferred_per_second: rates.deferred, bounced_per_second: rates.bounced,
-    queues: queues.slice(0, limit),
+    queues: shownOf(queues, limit),
     partial: missing.map((one) => ({ member: one.id, error: one.why })),
   };
+}
+
+function hasMail({ messages }: TopQueue): boolean {
+  return messages > 0;
+}
+
+/** However many have mail, those without it that hurt have a place. */
+function shownOf(queues: readonly TopQueue[], limit: number): readonly TopQueue[] {
+  const empty = queues.filter((queue) => !hasMail(queue)).slice(0, limit);
+  return [...queues.filter(hasMail).slice(0, limit - empty.length), ...empty];
 }
 
 function queuedOf(samples: readonly TopSample[]): number {
@@ -212,16 +230,17 @@ export function topLines(picture: TopPicture, limit: number, isTty: boolean): re
   const { wallMs, samples, queues, missing, rates } = picture;
   const perSecond = (rate: number | null): string => (rate === null ? '-' : `${rateText(rate)}/s`);
   const gateways = counted(samples.length, 'gateway');
+  const withMail = counted(queues.filter(hasMail).length, 'queue');
   const lines = [
     `${timeText(Math.floor(wallMs / 1000))}  ${gateways}  queued ${formatCount(queuedOf(samples))} in `
-      + `${counted(queues.length, 'queue')}  received ${perSecond(rates.received)}  delivered `
+      + `${withMail}  received ${perSecond(rates.received)}  delivered `
       + `${perSecond(rates.delivered)}  deferred ${perSecond(rates.deferred)}  bounced `
       + perSecond(rates.bounced),
     ...missing.map((one) => partialLine(one, isTty, true)),
     '',
   ];
   if (queues.length === 0) return [...lines, 'no queue has mail'];
-  const shown = queues.slice(0, limit);
+  const shown = shownOf(queues, limit);
   lines.push(...tableText([
     { title: 'Queue' }, { title: 'Messages', right: true }, { title: 'Growth/s', right: true },
     { title: 'Bytes', right: true }, { title: 'Active', right: true }, { title: 'Deferred', right: true },

@@ -4,11 +4,13 @@
  * shown escaped.
  */
 import type { Argv } from 'yargs';
+import { whyNoNetwork } from '../admin-api/queue-orders.js';
 import { gatewayRoutes } from '../admin-api/routes.js';
 import type { TraceAnswer, TraceLine } from '../admin-api/trace.js';
 import { TRACE_SECONDS_DEFAULT, TRACE_SECONDS_MAX } from '../admin-api/trace.js';
 import type { AdminClient } from './admin-client.js';
 import type { CliContext } from './context.js';
+import { UsageError } from './context.js';
 import { findGroup, reportMissing, withGroupOptions } from './group.js';
 import type { GroupArguments } from './group.js';
 import { countArgument } from './numbers.js';
@@ -31,6 +33,8 @@ export function traceCommand(cli: Argv, context: CliContext, done: (code: number
       })).example('$0 trace client 192.0.2.7', 'until Ctrl-C, or ten minutes are over'),
       async (args) => {
         const { network, seconds } = args;
+        const why = whyNoNetwork(network);
+        if (why !== '') throw new UsageError(`trace client: ${why}`);
         done(await follow(args, context, (client, signal, tell) =>
           client.follow(gatewayRoutes.traceClients, { query: { network, seconds } }, signal, tell)));
       },

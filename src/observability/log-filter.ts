@@ -6,12 +6,16 @@
  */
 import { Wildcards } from '../base/wildcards.js';
 
+/** Of texts some are meant. */
+type Matching = Pick<Wildcards, 'matches'>;
+
 export interface LogQuestion {
   readonly ids: readonly string[];
   readonly messageId: string | undefined;
-  /** Patterns; '<>' is the null reverse-path. */
+  /** A pattern; '<>' is the null reverse-path. */
   readonly from: string | undefined;
-  readonly to: string | undefined;
+  /** It knows domains (smtp/address-pattern.ts). */
+  readonly to: Matching | undefined;
   /** Patterns of what next hops said, and of our address that mail left from. */
   readonly reply: string | undefined;
   readonly source: string | undefined;
@@ -35,17 +39,17 @@ export class LogFilter {
   readonly #ids: Set<string>;
   readonly #messageId: string | undefined;
   /** Each must have its like among its fields. */
-  readonly #patterns: readonly (readonly [fields: readonly string[], pattern: Wildcards])[];
+  readonly #patterns: readonly (readonly [fields: readonly string[], pattern: Matching])[];
 
   constructor({ ids, messageId, from, to, reply, source }: LogQuestion) {
     this.#ids = new Set(ids);
     this.#messageId = messageId === undefined ? undefined : bareMessageId(messageId);
     const asked = [
-      [FROM_FIELDS, from === '<>' ? '' : from], [TO_FIELDS, to],
-      [REPLY_FIELDS, reply], [SOURCE_FIELDS, source],
+      [FROM_FIELDS, wildcards(from === '<>' ? '' : from)], [TO_FIELDS, to],
+      [REPLY_FIELDS, wildcards(reply)], [SOURCE_FIELDS, wildcards(source)],
     ] as const;
     this.#patterns = asked.flatMap(([fields, pattern]) =>
-      (pattern === undefined ? [] : [[fields, new Wildcards([pattern])] as const]));
+      (pattern === undefined ? [] : [[fields, pattern] as const]));
   }
 
   /** Not all lines are meant. */
@@ -97,7 +101,11 @@ export function fieldsOf(line: string): LogFields | undefined {
   }
 }
 
-function isOneOf(fields: LogFields, names: readonly string[], pattern: Wildcards): boolean {
+function wildcards(pattern: string | undefined): Wildcards | undefined {
+  return pattern === undefined ? undefined : new Wildcards([pattern]);
+}
+
+function isOneOf(fields: LogFields, names: readonly string[], pattern: Matching): boolean {
   return names.some((name) => {
     const value = fields[name];
     return typeof value === 'string' && pattern.matches(value);

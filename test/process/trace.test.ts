@@ -70,7 +70,7 @@ describe('twinpost trace', { timeout: 360_000 }, () => {
   test('ends by itself, says what is wrong with what was asked, and names who does not answer', async () => {
     const from = ['--from', `${HOST}:${String(cluster.adminPort)}`];
     const wrong = await twinpost(['trace', 'client', 'no-network', ...from]);
-    assert.deepEqual([wrong.code, /no-network/.test(wrong.out + wrong.error)], [1, true], wrong.out + wrong.error);
+    assert.deepEqual([wrong.code, /no-network/.test(wrong.out + wrong.error)], [2, true], wrong.out + wrong.error);
     assert.equal((await twinpost(['trace', 'client', HOST, '--seconds', '0', ...from])).code, 2);
     await cluster.gateways[1]?.gateway.kill();
     const { code, out } = await twinpost(['trace', 'client', HOST, '--seconds', '1', ...from]);

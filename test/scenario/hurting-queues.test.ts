@@ -83,6 +83,64 @@ describe('a queue that hurts', () => {
     assert.deepEqual(named(75), [], 'nothing was tried for two minutes');
   });
 
+  test('is refused also when its mail comes one at a time, so that it moves each time it runs empty', () => {
+    const { world, watch } = field();
+    world.hops.script = () => 'reject';
+    const homes = new Set<string>();
+    for (let second = 0; second < 15; second++) {
+      for (let i = 0; i < 3; i++) {
+        world.submit(['fifo']);
+        world.run(200);
+        for (const { name, partition } of world.gateway.core?.registry.queues() ?? []) if (name === 'fifo') homes.add(partition.name);
+      }
+      watch(1);
+    }
+    assert.ok(homes.size > 2, `it has moved: ${[...homes].join(' ')}`);
+    const { counts, queues: [hurt] } = watch(5);
+    assert.deepEqual([counts.refused, hurt?.tried, hurt?.refused, hurt?.last_error], [1, 45, 45, 'no such user']);
+  });
+
+  test('is refused alone of what it is, and by what its next hop says; not while it is down, stopped, or served elsewhere', () => {
+    const { world, down, watch, named } = field();
+    const { core } = world.gateway;
+    assert.ok(core !== undefined);
+    const [quiet, refused] = [{ refused: 0, deferred: 0, growing: 0, slow: 0 }, { refused: 1, deferred: 0, growing: 0, slow: 0 }];
+    world.hops.script = () => 'unfit';
+    world.submitMany(40, ['fifo']);
+    assert.deepEqual(watch(6).counts, quiet, 'nobody has asked it');
+    let tried = 0;
+    world.hops.script = ({ earlier, queueName }) => (queueName === 'senders' || queueName === 'strict' ? 'accept' : earlier > 0 || tried++ >= 58 ? 'defer' : 'reject');
+    watch(180);
+    world.submitMany(60, ['fifo']);
+    assert.deepEqual([watch(6).counts, world.gateway.core?.registry.byName('fifo').some(({ deferredCount }) => deferredCount === 2)], [refused, true], 'it is one of them');
+    down.add('fifo');
+    assert.deepEqual(watch(6).counts, quiet);
+    down.clear();
+    assert.deepEqual(named(6), [['fifo', 'refused']]);
+    const queues = core.registry.byName('fifo');
+    for (const queue of queues) queue.isSuspended = true;
+    assert.deepEqual(watch(6).counts, quiet);
+    for (const queue of queues) queue.isSuspended = false;
+    assert.deepEqual(named(6), [['fifo', 'refused']]);
+    for (const { partition } of queues) core.forgetPartition(partition);
+    assert.deepEqual([...core.registry.byName('fifo'), ...watch(0).queues], []);
+  });
+
+  test('is none for reports that nobody wants, and begins anew when nothing was refused for long', () => {
+    const { world, watch } = field();
+    world.hops.script = () => 'reject';
+    world.submitMany(15, ['fifo']);
+    const { counts, queues: [hurt] } = watch(6);
+    assert.deepEqual([counts.refused, hurt?.queue_name, hurt?.tried], [1, 'fifo', 15]);
+    watch(180);
+    world.hops.script = () => 'accept';
+    world.submitMany(40, ['fifo']);
+    assert.equal(watch(6).counts.refused, 0);
+    world.hops.script = () => 'reject';
+    world.submitMany(15, ['fifo']);
+    assert.deepEqual(watch(6).queues.map(({ tried }) => tried), [15], 'nothing is kept of one that refuses nothing');
+  });
+
   test('is none for what an operator delays: only what the next hop puts off beside it counts', () => {
     const { world, watch } = field();
     world.hops.script = () => 'defer';

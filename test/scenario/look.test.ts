@@ -314,6 +314,8 @@ describe('messages that are looked for', () => {
     }
     assert.equal(ids(ask({ recipient: 'b@*' })).length, 5);
     assert.deepEqual(ids(ask({ recipient: 'x@*' })), []);
+    const abroad = submit('Subject: z', { notify: ALIAS_CHANGED, orcpt: 'utf-8;ann@b\\x{FC}cher.example' });
+    assert.deepEqual(ids(ask({ recipient: 'ann@xn--bcher-kva.example' })), [abroad]);
     for (let n = 0; n < 3; n++) submit(`${'X: y\r\n'.repeat(2_000)}Subject: many lines`);
     const walk = walks(world).find({ selector: { everything: true }, limit: 10, message_id: 'none@a.example' });
     let steps = 1;

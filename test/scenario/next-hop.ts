@@ -16,10 +16,10 @@ import { sameBytes, textOf } from './letters.js';
 import type { Timeline } from './timeline.js';
 
 /**
- * What becomes of one recipient's attempt. `unanswered`: the content arrives, the reply does not. `untried`: the attempt
+ * What becomes of one recipient's attempt. `unfit`: it fails before the next hop is asked. `unanswered`: the content arrives, the reply does not. `untried`: the attempt
  * goes on with him, as that of a delivery that was cut.
  */
-export type Answer = 'accept' | 'defer' | 'reject' | 'unanswered' | 'unreachable' | 'hang' | 'untried';
+export type Answer = 'accept' | 'defer' | 'reject' | 'unfit' | 'unanswered' | 'unreachable' | 'hang' | 'untried';
 
 export interface Attempt {
   readonly messageId: number;
@@ -29,10 +29,11 @@ export interface Attempt {
   readonly earlier: number;
 }
 
-const RESULTS: Readonly<Record<'accept' | 'defer' | 'reject', RecipientResult>> = {
+const RESULTS: Readonly<Record<'accept' | 'defer' | 'reject' | 'unfit', RecipientResult>> = {
   accept: { status: DELIVERED, code: 250, enhanced: '2.0.0', text: 'ok' },
   defer: { status: DEFERRED, code: 451, enhanced: '4.3.0', text: 'not now' },
   reject: { status: FAILED, code: 550, enhanced: '5.1.1', text: 'no such user' },
+  unfit: { status: FAILED, code: 0, enhanced: '5.6.3', text: 'it takes no such mail' },
 };
 const UNANSWERED: RecipientResult = { status: DEFERRED, code: 0, enhanced: '4.4.2', text: 'no reply after the dot' };
 const UNREACHED: RecipientResult = { status: DEFERRED, code: 0, enhanced: '4.4.1', text: 'connection refused' };
@@ -186,11 +187,11 @@ export class Carrier implements DeliverySink {
       this.source.copyContent(delivery, content, 0, 0, content.length);
       this.hops.receive(delivery, content, delivery.pending.filter((_, i) => arrives[i]).map((index) => this.addressOf(delivery, index)), this.scheduler.nowMs);
     }
-    const plain = answers.map((answer) => (answer === 'untried' ? undefined : answer === 'accept' || answer === 'defer' || answer === 'reject' ? RESULTS[answer] : UNANSWERED));
+    const plain = answers.map((answer) => (answer === 'untried' ? undefined : answer in RESULTS ? RESULTS[answer as keyof typeof RESULTS] : UNANSWERED));
     const results = words === undefined ? plain : plain.map((result, i) => (result === undefined ? undefined : { ...result, text: words[i] ?? '' }));
     const letter = this.hops.letters.byId.get(delivery.envelope.messageId);
     if (letter !== undefined && answers.includes('unanswered')) letter.mayRepeat = true;
-    answers.forEach((answer, i) => { if (answer === 'reject') letter?.rejected.add(this.addressOf(delivery, delivery.pending[i] ?? 0)); });
+    answers.forEach((answer, i) => { if (answer === 'reject' || answer === 'unfit') letter?.rejected.add(this.addressOf(delivery, delivery.pending[i] ?? 0)); });
     this.scheduler.after(this.hops.replyMs, () => {
       this.settle(delivery, { ...EMPTY, results, dotUnanswered: answers.includes('unanswered'), dsnPassedOn: this.hops.dsnPassedOn, goesOn: answers.includes('untried') });
     });

@@ -6,8 +6,8 @@
 import type { MessageAnswer } from '../../admin-api/gateway-answers.js';
 import type { FindAnswer, FindQuestion } from '../../admin-api/look.js';
 import { latin1Text } from '../../base/utf8.js';
-import { Wildcards } from '../../base/wildcards.js';
 import { bareMessageId } from '../../observability/log-filter.js';
+import { AddressPattern } from '../../smtp/address-pattern.js';
 import { SEARCHED_BYTES_MAX, messageIdWithin } from '../inbound/content/message-id-field.js';
 import type { Envelope } from '../mail-types.js';
 import { givenAddress } from '../queue/given-address.js';
@@ -28,7 +28,7 @@ export interface FindPorts extends WalkPorts {
 
 export class QueueFind implements Visitor {
   readonly #limit: number;
-  readonly #recipient: Wildcards | undefined;
+  readonly #recipient: AddressPattern | undefined;
   readonly #messageId: string | undefined;
   readonly #header = new Uint8Array(SEARCHED_BYTES_MAX);
   readonly #ports: FindPorts;
@@ -43,7 +43,7 @@ export class QueueFind implements Visitor {
 
   constructor({ selector, limit, recipient, message_id: messageId }: FindQuestion, ports: FindPorts) {
     this.#limit = limit;
-    this.#recipient = recipient === undefined ? undefined : new Wildcards([recipient]);
+    this.#recipient = recipient === undefined ? undefined : new AddressPattern(recipient, ports.toAscii);
     this.#messageId = messageId === undefined ? undefined : bareMessageId(messageId);
     this.#ports = ports;
     this.#walk = new SelectedWalk(selector, ports, this);

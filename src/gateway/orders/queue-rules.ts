@@ -22,10 +22,11 @@ import { isStandingVerb, refusedBy, targetText } from '../../admin-api/queue-rul
 import { Wildcards } from '../../base/wildcards.js';
 import type { Clock, EventLog, ToAscii } from '../../platform/ports.js';
 import type { QueueRule } from '../../register/records.js';
+import { routedDomain } from '../../smtp/address-pattern.js';
 import type { MailQueue } from '../queue/mail-queue.js';
 import type { QueueClass, Route } from '../mail-types.js';
 import type { LocalRules } from './local-rules.js';
-import { Selection, ofOneClass, routedDomain } from './selection.js';
+import { Selection, ofOneClass } from './selection.js';
 import type { RouteNames } from './selection.js';
 import { nextEnd, standing } from './standing.js';
 
@@ -174,7 +175,7 @@ export class QueueRules {
     if (to === '' || !new Selection(selector, names, toAscii).mayMean(to)) return 'none';
     if (to.includes('@') || selector.recipient === undefined) return 'all';
     const [, domain = '*'] = /@([^@]*)$/.exec(selector.recipient) ?? [];
-    return new Wildcards([domain]).matches(to) ? 'some' : 'none';
+    return new Selection({ domain }, names, toAscii).mayMean(to) ? 'some' : 'none';
   }
 
   /** Its hosts are known now, or are other ones. */

@@ -12,7 +12,7 @@ import type { EntryTable } from '../queue/entry-table.js';
 import type { MailQueue } from '../queue/mail-queue.js';
 import type { LastResult, Note } from '../queue/note.js';
 import { OWED_FAILURE, TO_TRY } from '../queue/note.js';
-import { isAscii, normalizeDomain } from '../../smtp/address.js';
+import { AddressPattern, routedDomain } from '../../smtp/address-pattern.js';
 import type { Envelope, Route, Router } from '../mail-types.js';
 
 const NOTHING_SAID: ReadonlyMap<number, LastResult> = new Map();
@@ -38,11 +38,8 @@ export class Selection {
   readonly #queueClass: string | undefined;
   readonly #route: Wildcards | undefined;
   readonly #site: Wildcards | undefined;
-  readonly #domain: Wildcards | undefined;
-  /** The same as routes have it. */
-  readonly #routedDomain: Wildcards | undefined;
-  readonly #toAscii: ToAscii;
-  readonly #recipient: Wildcards | undefined;
+  readonly #domain: AddressPattern | undefined;
+  readonly #recipient: AddressPattern | undefined;
   readonly #sender: Wildcards | undefined;
   readonly #client: Network | undefined;
   readonly #reply: string | undefined;
@@ -53,16 +50,14 @@ export class Selection {
   /** `given` is sound (whyNoSelector). */
   constructor(given: Selector, names: RouteNames, toAscii: ToAscii) {
     this.#names = names;
-    this.#toAscii = toAscii;
     const { ids, queue, queue_class, route, site, domain, recipient, sender, client, reply } = given;
     this.#ids = ids === undefined ? undefined : new Set(ids.map((id) => parseMessageId(id) ?? NaN));
     this.#queue = wildcards(queue);
     this.#queueClass = queue_class;
     this.#route = wildcards(route);
     this.#site = wildcards(site);
-    this.#domain = wildcards(domain);
-    this.#routedDomain = domain === undefined ? undefined : wildcards(routedDomain(domain, toAscii));
-    this.#recipient = wildcards(recipient);
+    this.#domain = domain === undefined ? undefined : new AddressPattern(domain, toAscii);
+    this.#recipient = recipient === undefined ? undefined : new AddressPattern(recipient, toAscii);
     this.#sender = sender === undefined ? undefined : new Wildcards([sender === '<>' ? '' : sender]);
     this.#client = client === undefined ? undefined : networkOf(client);
     this.#reply = reply;
@@ -112,11 +107,8 @@ export class Selection {
     return this.#isTo(address.slice(address.lastIndexOf('@') + 1));
   }
 
-  /** In Unicode or as A-labels (xn--) it is the same domain. */
   #isTo(domain: string): boolean {
-    if (this.#domain === undefined || this.#domain.matches(domain)) return true;
-    const routed = isAscii(domain) ? domain : routedDomain(domain, this.#toAscii);
-    return this.#routedDomain?.matches(routed) === true;
+    return this.#domain?.matches(domain) ?? true;
   }
 
   /** Judged by what is known of an entry without its envelope. */
@@ -197,14 +189,6 @@ function sharedText(domain: string, also: string, queues: readonly string[]): st
     + `${isOne ? 'is' : 'are'} not for it alone: `
     + `twinpost queue suspend ${isOne ? `${names} stops all of that` : 'NAME stops all of one'}, `
     + `twinpost queue hold --domain ${domain} --until-cancelled keeps back its mail alone`;
-}
-
-/** As routes and queues have it: A-labels in lower case, also those of a pattern that are whole. */
-export function routedDomain(domain: string, toAscii: ToAscii): string {
-  if (!domain.includes('*')) return normalizeDomain(domain, toAscii) || domain.toLowerCase();
-  const labels = domain.split('.').map((label) =>
-    (label.includes('*') || isAscii(label) ? label : normalizeDomain(label, toAscii) || label));
-  return labels.join('.').toLowerCase();
 }
 
 /** As a standing order means it: reports of ours are meant by none that does not name their class. */

@@ -125,6 +125,13 @@ export class MailQueue implements DeliveryQueue {
     return this.partition.ownerId;
   }
 
+  /** Of a queue of the same label that retires: else one that moves each second would count nothing. */
+  addTried({ triedCount, refusedCount, lastRefusal }: MailQueue): void {
+    if (this.refusedCount === 0) this.lastRefusal = lastRefusal;
+    this.triedCount += triedCount;
+    this.refusedCount += refusedCount;
+  }
+
   /** Entries in any state. */
   get length(): number {
     return this.#order.length;

@@ -350,9 +350,14 @@ export class QueueRegistry {
     else if (nowMs - queue.emptySinceMs >= RETIRE_MS) this.#retire(queue);
   }
 
+  /**
+   * What was tried, and nobody has looked at, goes on with the queue that takes its mail now. A queue without
+   * one has been empty for RETIRE_MS, and was looked at in that time.
+   */
   #retire(queue: MailQueue): void {
     queue.partition.queues.delete(queue.label);
     this.#forgetRoute(queue);
+    this.find(queue.route)?.addTried(queue);
     this.release(queue);
   }
 

@@ -97,6 +97,13 @@ describe('find', () => {
     ]);
   });
 
+  test('shows a recipient by his domain, in Unicode or as A-labels', async () => {
+    played[0] = { logged: () => ({ messages: [message([{ address: 'b@bücher.example' }, { address: 'c@bücher.example' }], { recipient_count: 2 })] }), find: nothing };
+    const found = await run('--rcpt', 'b@xn--bcher-kva.example', '--json');
+    const { recipients } = JSON.parse(found.out[0] ?? '') as { recipients: readonly { address: string }[] };
+    assert.deepEqual(recipients.map(({ address }) => address), ['b@bücher.example']);
+  });
+
   test('follows a Message-ID to where the message is now: a queue, or the log of who took it over', async () => {
     const open = message([{ state: 'received', relay: '', reply: '' }]);
     played[0] = { logged: ({ onward }) => ({ messages: onward === true ? [] : [open] }), find: nothing };

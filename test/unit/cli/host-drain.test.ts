@@ -164,6 +164,16 @@ describe('host drain', () => {
     assert.equal((await run({ drains: [{ draining: false, kept: false }] }, '--undo')).code, 1);
   });
 
+  test('says that there is nothing to undo at a host without a store, and does not advise to', async () => {
+    const statuses = [{ stores: STORES.slice(1) }, { stores: STORES.slice(1) }];
+    const none = await run({ statuses }, '--undo', '--json');
+    assert.deepEqual([none.code, none.ordered, none.said], [1, [], ['{"host":"host-1","undone":false,"stores":[]}', '! twinpost: nothing to undo: there is no store at host-1']]);
+    const part = await run({ statuses, others: [{ id: 'gw-3', kind: 'gateway' }] }, '--undo');
+    assert.deepEqual([part.code, part.said[0]], [3, '! twinpost: nothing to undo: there is no store at host-1 that those who answer know']);
+    const moved = await run({ statuses });
+    assert.deepEqual([moved.code, moved.said.filter((line) => line.includes('--undo'))], [0, []]);
+  });
+
   test('answers a program in one object', async () => {
     const yes = JSON.parse((await run({}, '--json')).said.join('\n')) as Record<string, unknown>;
     assert.deepEqual([yes['host'], yes['may_reboot'], yes['reasons'], yes['stores']], ['host-1', true, [], ['store-1']]);

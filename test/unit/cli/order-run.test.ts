@@ -23,6 +23,7 @@ class PlayedGateway {
   matched = 10;
   keptBack: number | undefined;
   unmet: readonly string[] | undefined;
+  unread = 0;
   phase: OrderPhase = 'looking';
   partitions: readonly string[];
   moved = 0;
@@ -122,7 +123,7 @@ class PlayedGateway {
     this.phase = phase;
     return Promise.resolve({
       order: this.given, gateway: this.id, verb: 'hold', phase, ...(this.isUnfollowed && phase === 'cancelled' ? { unfollowed: true as const } : {}), dry_run: false, ...WHO, given: 1, looked_share: 1, matched: this.matched, matched_recipients: 10,
-      matched_bytes: 10, ...(this.keptBack === undefined ? {} : { kept_back: this.keptBack }), done: phase === 'done' ? this.matched : 0, gone_before: 0, waiting: 0, waits_for: '', not_done: this.moved, moved: this.moved, unread: 0, incomplete: this.moved > 0,
+      matched_bytes: 10, ...(this.keptBack === undefined ? {} : { kept_back: this.keptBack }), done: phase === 'done' ? this.matched : 0, gone_before: 0, waiting: 0, waits_for: '', not_done: this.moved, moved: this.moved, unread: this.unread, incomplete: this.moved > 0,
       grace_left_seconds: phase === 'grace' ? Math.max(0, this.graceLeft) : 0, partitions: this.partitions, kept: true, unregistered: '', met: [], refused: [], ...(this.unmet === undefined ? {} : { ids_unmet: this.unmet }),
     });
   }
@@ -139,7 +140,7 @@ interface Played {
   stop(): void;
 }
 
-function played(missing: boolean | 'away', verb: 'hold' | 'delete' | 'bounce' | 'flush' = 'hold', stands?: StandingTime, expect?: number, graceMs?: number): Played {
+function played(missing: boolean | 'away', verb: 'hold' | 'delete' | 'bounce' | 'flush' = 'hold', stands?: StandingTime, expect?: number, graceMs?: number, more: { readonly isDry?: true; readonly json?: true } = {}): Played {
   const [said, rules]: [string[], QueueRuleAnswer[]] = [[], []];
   const gateways = [new PlayedGateway('gw-1', said, rules), new PlayedGateway('gw-2', said, rules)] as const;
   const printed: string[] = [];
@@ -149,8 +150,8 @@ function played(missing: boolean | 'away', verb: 'hold' | 'delete' | 'bounce' | 
   const members = [...(missing === true ? [{ id: 'gw-9', client: another as AdminClient }] : []), ...gateways].map(({ id, client }) => ({ id, kind: 'gateway', client }) as const);
   const away = { id: 'gw-9', kind: 'gateway', address: '', why: 'it is down', how: missing === 'away' ? 'away' : 'silent' } as const;
   const run = new OrderRun(
-    { verb, selector: { everything: true }, ...WHO },
-    { expect, graceMs, isPartialWanted: false, json: false, past: 'held', stands },
+    { verb, selector: { everything: true }, ...WHO, ...(more.isDry === true ? { dry_run: true } : {}) },
+    { expect, graceMs, isPartialWanted: false, json: more.json === true, past: 'held', stands },
     new Group(members, missing ? [away] : []), { ...contextFor(printed), stopSignal: stopping.signal },
   );
   return { gateways, printed, run: () => run.run(), stop: () => { stopping.abort(); } };
@@ -202,6 +203,9 @@ test('an id that no gateway has a message of is named, and the order is not whol
   [one.going, two.going] = ['done', 'done'];
   assert.equal(await run(), 1);
   assert.deepEqual(printed.filter((line) => /^no message|of 1 held/.test(line)), ['no message B', '1 of 1 held']);
+  const dry = played(false, 'hold', undefined, undefined, undefined, { isDry: true });
+  [dry.gateways[0].unmet, dry.gateways[1].unmet] = [['B'], ['B']];
+  assert.deepEqual([await dry.run(), dry.printed.at(-1), dry.gateways[0].phase], [1, 'no message B', 'cancelled']);
   const older = played(false);
   [older.gateways[0].unmet, older.gateways[0].going, older.gateways[1].going] = [['A', 'B'], 'done', 'done'];
   assert.equal(await older.run(), 0, 'a gateway of a release before does not tell it');
@@ -209,6 +213,16 @@ test('an id that no gateway has a message of is named, and the order is not whol
   [partial.gateways[0].unmet, partial.gateways[1].unmet] = [['B'], ['B']];
   [partial.gateways[0].going, partial.gateways[1].going] = ['done', 'done'];
   assert.equal(await partial.run(), NOT_ALL_KNOW, 'one that is silent may have it');
+  const unread = played(false);
+  [unread.gateways[0].unmet, unread.gateways[1].unmet, unread.gateways[1].unread] = [['B'], ['B'], 1];
+  [unread.gateways[0].going, unread.gateways[1].going] = ['done', 'done'];
+  assert.equal(await unread.run(), NOT_ALL_KNOW, 'and what could not be read');
+  const json = played(true, 'hold', undefined, undefined, undefined, { isDry: true, json: true });
+  [json.gateways[0].unmet, json.gateways[1].unmet] = [['B'], ['B']];
+  await json.run();
+  assert.deepEqual(JSON.parse(json.printed[0] ?? ''), { ids_unmet: ['B'], partial: true });
+  const whereOf = (lines: readonly string[]): readonly string[] => lines.filter((line) => line.startsWith('no message'));
+  assert.deepEqual([whereOf(partial.printed), whereOf(unread.printed)], [['no message B at those who answer'], ['no message B in what could be read']]);
 });
 
 test('a hold that stands does so before it is carried out, what ends mail when nobody has taken it back, and Ctrl-C cancels it', async () => {

@@ -39,6 +39,20 @@ describe('twinpost queue top', () => {
     assert.deepEqual(picture.queues.map(({ problem }) => problem), ['down', 'suspended', 'deferred', '']);
   });
 
+  test('shows a queue whose next hop refuses all, though it has no mail, below those that have', () => {
+    const refused = (name: string) => ({ queue_name: name, queue_class: 'mail', partition: 'gw-1/1', problem: 'refused' as const, since: 0, messages: 0, deferred: 0, bytes: 0, last_error: '550 go away' });
+    const hurting = { counts: { refused: 2, deferred: 0, growing: 0, slow: 0 }, queues: [refused('a'), refused('b')] };
+    const there = { ...STATUS, hurting };
+    const queues = ['b', 'c', 'd'].map((name, index) => ({ ...QUEUE, queue_name: name, messages: 5 - index }));
+    const down = { ...QUEUE, queue_name: 'b', down: true, messages: 2 };
+    const picture = topPicture([{ status: there, queues }, { status: { ...STATUS, gateway: 'gw-2' }, queues: [down] }, { status: { ...there, gateway: 'gw-3' }, queues: [] }], at(0), 'messages', undefined);
+    assert.deepEqual(picture.queues.map((one) => [one.queue_name, one.messages, one.problem]), [['b', 7, 'down'], ['c', 4, ''], ['d', 3, ''], ['a', 0, 'refused']]);
+    const lines = topLines(picture, 2, false).join('\n');
+    assert.match(lines, / in 3 queues /);
+    assert.match(lines, /^b .*\na +0 .* refused +550 go away\n… 2 more queues$/m);
+    assert.doesNotMatch(topLines(topPicture([{ status: there, queues: [] }], at(0), 'growth', undefined), 5, false).join('\n'), /no queue has mail/);
+  });
+
   test('takes no rate from a gateway that was started again, and sorts as it is told', () => {
     const queues = [{ ...QUEUE, queue_name: 'a', messages: 4, deferred: 1, oldest_age_seconds: 1 }, { ...QUEUE, queue_name: 'b', messages: 3, deferred: 2, oldest_age_seconds: 9 }];
     const first = topPicture([gateway('gw-1', 100, ...queues)], at(0), 'messages', undefined);

@@ -61,8 +61,10 @@ async function asked(words: readonly string[], rules: readonly QueueRuleAnswer[]
   let code = -1;
   const done = (given: number): void => { code = given; };
   const context = contextFor(printed);
-  const cli = words[0] === 'suspend' ? giveRuleVerb(yargs(), context, done, 'suspend') : rulesCommand(yargs(), context, done);
-  await cli.parseAsync([...(words[0] === 'suspend' ? [] : ['rules']), ...words, '--from', `127.0.0.1:${String((server.address() as AddressInfo).port)}`]);
+  const [verb] = words;
+  const cli = verb === 'suspend' ? giveRuleVerb(yargs(), context, done, verb)
+    : verb === 'resume' ? takeBackVerb(yargs(), context, done, verb) : rulesCommand(yargs(), context, done);
+  await cli.parseAsync([...(verb === 'suspend' || verb === 'resume' ? [] : ['rules']), ...words, '--from', `127.0.0.1:${String((server.address() as AddressInfo).port)}`]);
   server.closeAllConnections();
   server.close();
   return { code, printed };
@@ -83,6 +85,19 @@ test('a rule that nothing matches yet stands, and it is said that nothing does',
   assert.deepEqual(await suspend(0), { code: 0, printed: ['TYPO is suspended: NOTHING MATCHES now (twinpost queue summary lists queues), it is for queues that come; rule gw-1-1-1'] });
   assert.deepEqual((await asked(['suspend', 'slwo', '--reason', 'r'], [{ ...RULE, queues: 0 }])).printed.slice(1), ['Did you mean slow?']);
   assert.deepEqual(await suspend(3), { code: 0, printed: ['TYPO is suspended: 3 queues with 4 messages now; rule gw-1-1-1'] });
+});
+
+test('what is resumed is told with the rules that may mean some of it still, and no others', async () => {
+  const left = async (resumed: string, ...others: readonly string[]): Promise<unknown> => {
+    const rules = [resumed, ...others, 'refused'].map((queue, index) => ({ ...RULE, id: `gw-1-1-${String(index)}`, queue, ...(queue === 'refused' ? { verb: 'refuse' as const, queue: resumed } : {}) }));
+    const { printed: [json = ''] } = await asked(['resume', resumed, '--reason', 'r', '--json'], rules);
+    return (JSON.parse(json) as Record<string, unknown>)['still_standing'];
+  };
+  assert.deepEqual(await left('rest/*', 'b', 'rest', 'REST/a', '*/a', 'restless*', '*'), ['REST/a', '*/a', '*']);
+  assert.deepEqual(await left('a', 'ab*', 'a*', 'a/mail', 'a/bounce', '--route x', 'b'), ['a*', 'a/mail', '--route x']);
+  assert.deepEqual(await left('*.org', '*.com', 'a*.org', 'a*g', '--domain b'), ['a*.org', 'a*g', '--domain b']);
+  const [, line] = (await asked(['resume', 'a', '--reason', 'r'], [{ ...RULE, queue: 'a' }, { ...RULE, id: 'gw-1-1-2', queue: 'a*' }])).printed;
+  assert.equal(line, 'rules that may still suspend some of that: a*');
 });
 
 test('what a suspension by domain does not stop is told with it', async () => {

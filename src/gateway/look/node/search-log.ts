@@ -6,6 +6,8 @@
 import type { LoggedAnswer, LoggedQuestion } from '../../../admin-api/logged.js';
 import { LogFilter, bareMessageId } from '../../../observability/log-filter.js';
 import { LoggedMail } from '../../../observability/logged-mail.js';
+import { toAscii } from '../../../platform/node/idna.js';
+import { AddressPattern } from '../../../smtp/address-pattern.js';
 import { LogPieces, lineTimeMs } from './log-pieces.js';
 
 /** Each is looked for by itself; of more all lines are read. */
@@ -28,8 +30,10 @@ export function searchLog(file: string, question: LoggedQuestion, { endMs, bytes
   const { since_ms: sinceMs, until_ms: untilMs, limit, onward: isOnward = false, ids = [] } = question;
   const pieces = new LogPieces(file, sinceMs, untilMs);
   try {
-    const filter = filterOf(question);
-    const needles = needlesOf(question);
+    const { recipient } = question;
+    const to = recipient === undefined ? undefined : new AddressPattern(recipient, toAscii);
+    const filter = filterOf(question, to);
+    const needles = needlesOf(question, to);
     const mail = new LoggedMail();
     let [bytes, readMs, isThrough] = [0, isOnward ? sinceMs : untilMs, true];
     for (const piece of isOnward ? pieces.oldestFirst() : pieces.newestFirst()) {
@@ -58,10 +62,10 @@ export function searchLog(file: string, question: LoggedQuestion, { endMs, bytes
   }
 }
 
-function filterOf({ ids = [], message_id: messageId, sender, recipient }: LoggedQuestion): LogFilter {
-  return new LogFilter({
-    ids, messageId, from: sender, to: recipient, reply: undefined, source: undefined,
-  });
+function filterOf(
+  { ids = [], message_id: messageId, sender }: LoggedQuestion, to: AddressPattern | undefined,
+): LogFilter {
+  return new LogFilter({ ids, messageId, from: sender, to, reply: undefined, source: undefined });
 }
 
 interface Needles {
@@ -72,14 +76,16 @@ interface Needles {
 }
 
 /** To read each line as JSON takes ten times as long as to find those that may be meant. */
-function needlesOf({ ids, message_id: messageId, sender = '', recipient = '' }: LoggedQuestion): Needles {
+function needlesOf(
+  { ids, message_id: messageId, sender = '' }: LoggedQuestion, to: AddressPattern | undefined,
+): Needles {
   if (ids !== undefined) return { texts: ids.length > NEEDLES_MAX ? [] : ids, areFolded: false };
   if (messageId !== undefined) {
     return { texts: longest(bareMessageId(messageId).match(AS_THEY_ARE)), areFolded: false };
   }
   const of = (pattern: string): readonly string[] => pattern.toLowerCase().match(AS_THEY_ARE) ?? [];
   const senders = sender === '<>' ? ['from":""'] : of(sender);
-  return { texts: longest([...senders, ...of(recipient)]), areFolded: true };
+  return { texts: longest([...senders, ...of(to?.sameInAll ?? '')]), areFolded: true };
 }
 
 function longest(runs: readonly string[] | null): readonly string[] {

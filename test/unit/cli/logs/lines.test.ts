@@ -1,6 +1,7 @@
 /** Pieces of `twinpost logs`: lines out of pieces of files, which of them are meant, and how they are shown. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { Wildcards } from '../../../../src/base/wildcards.js';
 import { LineSplitter } from '../../../../src/cli/logs/line-splitter.js';
 import { lineText } from '../../../../src/cli/logs/line-text.js';
 import { LogFilter } from '../../../../src/observability/log-filter.js';
@@ -14,8 +15,8 @@ function line(event: string, fields: object): string {
   return JSON.stringify({ level: 'info', time: '2026-01-31T10:00:00.123Z', event, gateway: 'gw-1', ...fields });
 }
 
-function filter(question: Partial<LogQuestion>): LogFilter {
-  return new LogFilter({ ids: [], messageId: undefined, from: undefined, to: undefined, reply: undefined, source: undefined, ...question });
+function filter({ to, ...question }: Partial<Omit<LogQuestion, 'to'>> & { readonly to?: string }): LogFilter {
+  return new LogFilter({ ids: [], messageId: undefined, from: undefined, to: to === undefined ? undefined : new Wildcards([to]), reply: undefined, source: undefined, ...question });
 }
 
 function events(chosen: LogFilter, lines: readonly string[]): readonly unknown[] {

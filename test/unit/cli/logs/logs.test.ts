@@ -55,6 +55,8 @@ describe('logs of several gateways', () => {
     for (const choice of [['--id', '000h3zk9q4d'], ['--message-id', 'm@x']]) {
       assert.deepEqual((await logs(b, a, '--json', ...choice)).lines, [accepted.trim(), sent.trim()], choice.join(' '));
     }
+    writeFileSync(b, sent.replace('"event"', '"to":"ann@bücher.example","event"'));
+    assert.equal((await logs(a, b, '--json', '--to', 'ann@xn--bcher-kva.example')).lines.length, 1, 'however the domain is spelled');
     const none = await logs(a, b, '--id', '000H3ZK9Q4Z');
     assert.deepEqual([none.code, none.lines, none.errors], [1, [], ['! twinpost: no line is about that']]);
   });

@@ -211,6 +211,11 @@ describe('a rule', () => {
     const [third] = kit.rules.all();
     assert.ok(third !== undefined);
     assert.deepEqual(['a.example', 'b.example'].map((to) => kit.rules.shareOf(third.rule, { name: 'out', ...out }, to)), ['some', 'none']);
+    kit.tell(chosen('refuse', { recipient: 'eve@b\u00fccher.example' }));
+    for (const [address, isRefused] of [['eve@b\u00fccher.example', true], ['eve@xn--bcher-kva.example', true], ['ann@b\u00fccher.example', false]] as const) assert.equal(kit.rules.refusesTo(address, 'xn--bcher-kva.example'), isRefused, address);
+    const [fourth] = kit.rules.all();
+    assert.ok(fourth !== undefined);
+    assert.deepEqual(['xn--bcher-kva.example', 'b.example'].map((to) => kit.rules.shareOf(fourth.rule, { name: 'out', ...out }, to)), ['some', 'none']);
     assert.equal(kit.rules.refusesTo('postmaster', ''), false);
   });
 

@@ -47,12 +47,26 @@ describe('a selection', () => {
   });
 
   test('means a domain however it is spelled, in Unicode or as A-labels', () => {
-    const recipients = ['a@Bücher.example', 'b@xn--bcher-kva.example', 'c@mail.bücher.example', 'd@XN--BCHER-KVA.example', 'e@other.example'].map((address) => ({ address, notify: 0, orcpt: '' }));
-    const of = (domain: string): readonly number[] => meant({ domain }, freshNote(5), { recipients });
+    const recipients = ['a@Bücher.example', 'b@xn--bcher-kva.example', 'c@mail.bücher.example', 'd@XN--BCHER-KVA.example', 'e@other.example', 'f@mail.xn--bcher-kva.example'].map((address) => ({ address, notify: 0, orcpt: '' }));
+    const of = (domain: string): readonly number[] => meant({ domain }, freshNote(6), { recipients });
     for (const domain of ['bücher.example', 'BÜCHER.example', 'xn--bcher-kva.example', 'XN--BCHER-KVA.Example']) assert.deepEqual(of(domain), [0, 1, 3], domain);
-    for (const domain of ['*.bücher.example', '*.xn--bcher-kva.example', 'm*.bücher.example']) assert.deepEqual(of(domain), [2], domain);
+    for (const domain of ['*.bücher.example', '*.xn--bcher-kva.example', 'm*.bücher.example']) assert.deepEqual(of(domain), [2, 5], domain);
     const selection = new Selection({ domain: 'bücher.example' }, { ...NAMES, domainOf: () => 'xn--bcher-kva.example' }, toAscii);
     assert.ok(selection.concernsDomainOf({} as Route) && selection.mayMean('xn--bcher-kva.example') && !selection.mayMean('bucher.example'));
+  });
+
+  test('means an address by its domain however that is spelled, and converts nothing where no address has one beyond ASCII', () => {
+    const recipients = ['u@Bücher.example', 'u@xn--bcher-kva.example', 'U@mail.bücher.example', 'v@bücher.example', 'u@other.example'].map((address) => ({ address, notify: 0, orcpt: '' }));
+    const of = (recipient: string): readonly number[] => meant({ recipient }, freshNote(5), { recipients });
+    for (const domain of ['bücher.example', 'BÜCHER.example', 'xn--bcher-kva.example', 'XN--BCHER-KVA.Example']) assert.deepEqual(of(`u@${domain}`), [0, 1], domain);
+    assert.deepEqual([of('*@bücher.example'), of('u@*.xn--bcher-kva.example'), of('u@bucher.example')], [[0, 1, 3], [2], []]);
+    let converted = 0;
+    const counting = (domain: string): string => {
+      converted += 1;
+      return toAscii(domain);
+    };
+    const selection = new Selection({ recipient: 'u@other.example', domain: '*.example' }, NAMES, counting);
+    assert.deepEqual([selection.recipientsOf({ ...ENVELOPE, recipients }, freshNote(5)), converted], [[4], 0]);
   });
 
   test('means a message by its sender, the null one too, and by its client', () => {

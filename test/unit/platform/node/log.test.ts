@@ -212,7 +212,7 @@ describe('log destination', () => {
   });
 
   /** Two processes that append to one file: the disk takes half of what the first one writes, and then no more of whom it is full for. */
-  async function halved(t: TestContext, name: string): Promise<{ one: LogDestination; other: LogDestination; full: Set<string>; text: () => string }> {
+  async function halved(t: TestContext, name: string, behind = ''): Promise<{ one: LogDestination; other: LogDestination; full: Set<string>; text: () => string }> {
     const file = path.join(folder, name);
     const full = new Set<string>();
     let isHalved = false;
@@ -220,6 +220,7 @@ describe('log destination', () => {
       const who = /[ab]/.exec(bytes.toString())?.[0] ?? '';
       setImmediate(() => {
         if (full.has(who)) {
+          if (isHalved && who === 'a') fs.appendFileSync(file, behind);
           if (isHalved || who !== 'a') return done(Object.assign(new Error('full'), { code: 'ENOSPC' }), 0);
           isHalved = true;
           return done(null, fs.writeSync(fd, bytes, at, 15));
@@ -234,7 +235,7 @@ describe('log destination', () => {
     full.add('a').add('b');
     one.write('a1 ........\na2 ........\n');
     await until('half a line is there', () => one.failing === 'ENOSPC');
-    assert.equal(fs.readFileSync(file, 'utf8'), 'c0\na1 ........\na2 ');
+    assert.equal(fs.readFileSync(file, 'utf8'), `c0\na1 ........\na2 ${behind}`);
     return { one, other, full, text: () => fs.readFileSync(file, 'utf8') };
   }
 
@@ -265,6 +266,23 @@ describe('log destination', () => {
     await until('the loss is told', () => text().includes('lost 1'));
     assert.equal(text(), 'c0\na1 ........\na2 c1 ........\na2 ........\nlost 1\n');
     assert.equal(one.lost, 1);
+  });
+
+  test('half a line that another one has written behind before the disk was known to be full is not gone on with', async (t) => {
+    const { one, full, text } = await halved(t, 'half-behind', 'c1 ........\n');
+    full.clear();
+    await until('all is written', () => one.bufferedBytes === 0);
+    assert.equal(text(), 'c0\na1 ........\na2 c1 ........\na2 ........\n');
+  });
+
+  test('last words go on with half a line only where nothing stands behind it', async (t) => {
+    const { one, other, full, text } = await halved(t, 'half-dying');
+    other.write('c1 ........\n');
+    assert.equal(await other.drain(5_000), 0);
+    full.clear();
+    one.write('a3\n');
+    one.flushNow();
+    assert.equal(text(), 'c0\na1 ........\na2 c1 ........\na2 ........\na3\n');
   });
 
   test('half a line that a process before has left stays alone', async () => {

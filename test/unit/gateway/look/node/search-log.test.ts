@@ -88,6 +88,12 @@ describe('a search of log files', () => {
     assert.equal(found({ ids: Array.from({ length: 40 }, (_, n) => idOf(n)) }).length, 4, 'reports are messages of their own');
   });
 
+  test('finds a recipient by his domain, in Unicode or as A-labels', () => {
+    writeFileSync(log, received(1, 0, { to: 'ann@bücher.example' }) + received(2, 1, { to: 'Ann@xn--bcher-kva.example' }) + received(3, 2, { to: 'bob@bücher.example' }));
+    for (const recipient of ['ann@bücher.example', 'ann@XN--BCHER-KVA.example']) assert.deepEqual(ids(ask({ recipient })), [1, 2].map(idOf), recipient);
+    assert.deepEqual(ids(ask({ recipient: '*@*.bücher.example' })), []);
+  });
+
   test('finds a Message-ID that a comment stands beside', () => {
     writeFileSync(log, received(1, 0) + received(5, 5, { message_id: '<m5@a.example> (made up)' }));
     for (const messageId of ['m5@a.example', '<m5@a.example> (copied)']) assert.deepEqual(ids(ask({ message_id: messageId })), [idOf(5)]);
