@@ -255,6 +255,54 @@ describe('disks that come late', () => {
     group.until(() => group.letters.delivered === LETTERS, 'all deliveries', 60_000);
   });
 
+  test('are all delivered though some mail of one was taken in before another loss, and an older one is read back then', () => {
+    const pair = loaded({ partitions: 1 });
+    const { group, first, second, third = assert.fail('there are three') } = pair;
+    const stores = [first, second, third];
+    const begun = (): void => {
+      for (const store of stores) store.start();
+      group.gateway('gw-1').start();
+      untilHeldBy(pair, 'gw-1', 2);
+    };
+    const lost = (): Map<StoreNode, readonly Uint8Array[]> => {
+      group.gateway('gw-1').kill();
+      return new Map(stores.map((store) => [store, outOf(group, store)]));
+    };
+    group.gateway('gw-2').kill();
+    const oldest = lost();
+    begun();
+    // The disk of the store that has none of what is new has an older copy.
+    const isAtThird = (): boolean => recordOf(pair)?.members.some(({ storeId }) => storeId === third.id) === true;
+    if (!isAtThird()) {
+      first.kill();
+      group.until(isAtThird, 'a copy at the third', 60_000);
+      first.start();
+      untilHeldBy(pair, 'gw-1', 2);
+    }
+    const fresh = Array.from({ length: 300 }, () => group.submit('gw-1', ['q1']));
+    group.until(() => fresh.every(({ outcome }) => outcome === COMMITTED), 'new mail');
+    const [one, other] = recordOf(pair)?.members.map(({ storeId }) => stores.find(({ id }) => id === storeId)) ?? [];
+    const older = stores.find((store) => store !== one && store !== other);
+    assert.ok(one !== undefined && other !== undefined && older !== undefined);
+    const newer = lost();
+    begun();
+    one.kill();
+    group.until(() => recordOf(pair)?.members.every(({ storeId }) => storeId !== one.id) === true, 'its end', 60_000);
+    untilHeldBy(pair, 'gw-1', 2);
+    one.putBack(newer.get(one) ?? []);
+    one.start();
+    group.until(() => (group.gateway('gw-1').core?.holdings.counters.adopted ?? 0) > 100, 'that some is taken in', 60_000);
+    group.gateway('gw-1').kill();
+    for (const [store, disk] of [[older, oldest.get(older)], [other, newer.get(other)]] as const) {
+      store.kill();
+      store.putBack(disk ?? []);
+      store.start();
+    }
+    group.hops.script = () => 'accept';
+    group.gateway('gw-1').start();
+    group.until(() => fresh.every(({ arrivals }) => arrivals.size === 1), 'all deliveries', 180_000);
+  });
+
   test('hold nothing up when their store is gone for good', () => {
     const pair = loaded({ partitions: 1 });
     const { group, first, second, third } = pair;

@@ -52,7 +52,7 @@
  * earlier. Time comes in by tick(); nothing here waits for a promise.
  */
 import { invariant } from '../../base/invariant.js';
-import { MEMBERS_MAX } from '../../protocol/fields.js';
+import { GAVE_UP_MAX, MEMBERS_MAX } from '../../protocol/fields.js';
 import type {
   GivenUpCopy, HolderId, PartitionRecord, PastTerm, RecordedMember, Term,
 } from '../../protocol/partition-record.js';
@@ -174,6 +174,8 @@ export class PartitionHolder {
   #answers = new Map<string, Answer>();
   /** Since when members have said that the holder has no lease. */
   #leaseOutSinceMs = Infinity;
+  /** Nobody has a copy of what the register names, nor has it in memory: is it the newest record? */
+  #isLossAtStake = false;
   /** All is there to take it over, but for what other stores know. */
   #isTakeAtStake = false;
   /** Members of the newest record that say that they hold nothing of it. */
@@ -763,10 +765,12 @@ export class PartitionHolder {
     isMemoryAtStake: boolean, nowMs: number,
   ): void {
     if (this.#state === HolderState.IDLE) this.#enter(HolderState.ASKING, nowMs, 'copies given up');
-    if (this.#set !== undefined) this.#forget();
+    const isTaken = this.#set !== undefined;
+    if (isTaken) this.#forget();
     if (rest.length === 0) this.#foundWithout(record, added, isMemoryAtStake, nowMs);
     else {
-      const gaveUp = withGivenUp(record, [...this.#goneOf(record, added), ...added]);
+      const all = withGivenUp(record, [...this.#goneOf(record, added), ...added]);
+      const gaveUp = this.#eachAlone(all, record.epoch, (copy) => !isTaken && this.#isWhole(copy));
       this.#takeOver({ ...record, members: rest, gaveUp }, nowMs, 'copies given up');
     }
   }
@@ -809,10 +813,14 @@ export class PartitionHolder {
     if (source === undefined) return false;
     const told = forgotten.includes(source) ? this.#answerOf(source)?.told : undefined;
     const line = told === undefined ? before : lineWith(before, { term: told.term, epoch: told.epoch });
+    const isWhole = (copy: GivenUpCopy): boolean =>
+      this.#isWhole(copy) || (whole !== undefined && mailOf(copy) === mailOf(whole));
+    const others = this.#eachAlone(gaveUp, before[0]?.epoch ?? 0, isWhole)
+      .filter(({ storeId, bootId }) => !isMemberOf([source], storeId, bootId)).slice(0, GAVE_UP_MAX);
     const term = this.#nextTerm();
     const record = {
       epoch: term.number, term, holder: this.#options.self, members: [bareMember(source)],
-      gaveUp: gaveUp.filter((copy) => copy !== source), left, line,
+      gaveUp: others, left, line,
     };
     const covers = whole?.isAlone === true ? undefined : whole?.epoch;
     const claim = { record, isFounding: false, isLoss: true, mustWaitOut: false, covers };
@@ -843,15 +851,24 @@ export class PartitionHolder {
     return (this.#answerOf(copy)?.termNumber ?? Infinity) <= copy.epoch;
   }
 
+  /** Goes on from a copy that had left: what was taken in since may be in none of those that stay. */
+  #readFrom(left: RecordedMember, record: PartitionRecord): PartitionRecord {
+    const all = withGivenUp(record, this.#goneOf(record, [left]));
+    const gaveUp = this.#eachAlone(all, record.epoch, () => false);
+    return { ...record, members: [bareMember(left)], gaveUp };
+  }
+
   /**
    * What was set aside before a loss. Of what somebody has taken in from one of these copies, what he had is
    * lost now: it stands for no other any more, unless each says that nobody has.
    */
-  #eachAlone(gaveUp: readonly GivenUpCopy[], lostEpoch: number): readonly GivenUpCopy[] {
+  #eachAlone(
+    gaveUp: readonly GivenUpCopy[], lostEpoch: number, isWhole: (copy: GivenUpCopy) => boolean,
+  ): readonly GivenUpCopy[] {
     return gaveUp.map((copy) => {
       const together = gaveUp.filter((each) => mailOf(each) === mailOf(copy));
       const isApart = copy.epoch !== lostEpoch && together.length > 1
-        && together.some((each) => !this.#isWhole(each));
+        && together.some((each) => !isWhole(each));
       return isApart ? { ...copy, isAlone: true } : copy;
     });
   }
@@ -942,11 +959,13 @@ export class PartitionHolder {
       || this.#isLossAtStake;
   }
 
-  /** Nobody has a copy of what the record names, nor has it in memory: is it the newest record? */
-  get #isLossAtStake(): boolean {
+  /** A store that was up in another boot, and is silent, has no copy either. One that is back ends it. */
+  #noteLoss(): void {
     const record = this.#believed();
-    return record !== undefined && !isEnded(record) && this.#areAllGone(record.members)
+    const isLoss = record !== undefined && record === this.#stamped?.record && !isEnded(record)
+      && this.#areAllGone(record.members)
       && (isSameHolder(record.holder, this.#options.self) || this.#isFromDead(record));
+    this.#isLossAtStake = isLoss || (this.#isLossAtStake && !this.#someMemberAnswered());
   }
 
   /** The register tells of the session of the holder that it names: of another one that says nothing. */
@@ -983,6 +1002,7 @@ export class PartitionHolder {
   }
 
   #ask(nowMs: number): void {
+    this.#noteLoss();
     const record = this.#believed();
     const askedMs = nowMs - this.#askedMs;
     const isDue = askedMs >= this.#options.retryMs || (askedMs >= END_AGAIN_MS && this.#isLeaseOver(nowMs));
@@ -1001,6 +1021,7 @@ export class PartitionHolder {
   }
 
   #consider(nowMs: number): void {
+    this.#noteLoss();
     if (this.#mustRead || this.#stamped === undefined) return;
     if (this.#mustAskAll() && !this.#hasAskedAll()) return;
     if (this.#isOvertaken(nowMs)) {
@@ -1350,7 +1371,8 @@ export class PartitionHolder {
       return;
     }
     const { isLoss, line, unlessSessionOf } = founding.base;
-    const record = { ...founded, gaveUp: this.#eachAlone(founded.gaveUp, line[0]?.epoch ?? 0) };
+    const isWhole = (copy: GivenUpCopy): boolean => this.#isWhole(copy);
+    const record = { ...founded, gaveUp: this.#eachAlone(founded.gaveUp, line[0]?.epoch ?? 0, isWhole) };
     const mustWaitOut = founding.mustWaitOut(this.#provenDead);
     this.#claimFor({ record, isFounding: true, isLoss, mustWaitOut, unlessSessionOf }, nowMs, 'founded');
   }
@@ -1473,8 +1495,7 @@ export class PartitionHolder {
     this.#trace('PARTIAL source died: the takeover begins anew');
     this.#forget();
     // What committed while that one counted is there: the changes it lacks did not, or are lost.
-    const rest = left === undefined ? record
-      : { ...record, members: [bareMember(left)], gaveUp: withGivenUp(record, this.#goneOf(record, [left])) };
+    const rest = left === undefined ? record : this.#readFrom(left, record);
     this.#takeOver(rest, nowMs, 'the member that was read is away');
     return false;
   }
@@ -1866,6 +1887,7 @@ export class PartitionHolder {
       this.#answers.clear();
       this.#askedMs = -Infinity;
       this.#leaseOutSinceMs = Infinity;
+      this.#isLossAtStake = false;
       this.#isTakeAtStake = false;
       this.#provenDead = undefined;
       this.#unended = undefined;

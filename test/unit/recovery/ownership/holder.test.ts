@@ -4,8 +4,9 @@
  */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import type { HolderId, PartitionRecord, PastTerm } from '../../../../src/protocol/partition-record.js';
-import { isOfLine } from '../../../../src/protocol/partition-record.js';
+import { GAVE_UP_MAX } from '../../../../src/protocol/fields.js';
+import type { GivenUpCopy, HolderId, PartitionRecord, PastTerm } from '../../../../src/protocol/partition-record.js';
+import { isOfLine, mailOf } from '../../../../src/protocol/partition-record.js';
 import { HolderState } from '../../../../src/recovery/ownership/holder.js';
 import type { CopyPosition, HolderOptions } from '../../../../src/recovery/ownership/ports.js';
 import { MemberState } from '../../../../src/recovery/ownership/member.js';
@@ -446,6 +447,47 @@ test('of another gateway\'s partition, which an earlier life of this one held, n
   }
 });
 
+describe('a loss that is not sure yet, for a store has said nothing', () => {
+  const LAST = recordOf(4, SELF, 'a', 'b');
+  /** The stores of both copies are up in another boot. */
+  function restarted(record: PartitionRecord): Stage {
+    const stage = new Stage();
+    stage.up.set('a', 'b2').set('b', 'b2').set('c', '');
+    stage.answerRead('r4', record);
+    for (const storeId of ['a', 'b']) stage.asked(storeId, false);
+    stage.tick(10);
+    assert.equal(stage.state, HolderState.ASKING);
+    return stage;
+  }
+
+  for (const [whose, holder] of [['of this process itself', SELF], ['of one that is proven dead', OLDER]] as const) {
+    test(`${whose}: nothing begins without that store`, () => {
+      const stage = restarted({ ...LAST, holder });
+      assert.deepEqual([stage.founds, stage.holder.away], [[], { cause: AwayCause.ALL_GONE, stores: ['c'] }]);
+    });
+  }
+
+  test('is not begun by an order that does not name that store, when one in another boot is silent, too', () => {
+    const stage = restarted(LAST);
+    stage.up.set('a', '');
+    stage.holder.onLinkDown('a', stage.nowMs);
+    stage.tick(31);
+    assert.deepEqual(stage.holder.away.stores, ['a', 'c']);
+    assert.equal(stage.holder.giveUp(['a'], stage.nowMs), false);
+    assert.equal(stage.state, HolderState.ASKING);
+  });
+
+  test('is not said to be one where the register is behind what a store was told', () => {
+    const stage = new Stage();
+    stage.up.set('a', 'b2').set('b', 'b2').set('c', '').set('d', 'b1');
+    stage.answerRead('r4', recordOf(4, OTHER, 'd'));
+    for (const storeId of ['a', 'b']) stage.asked(storeId, false);
+    stage.asked('d', true, 0, recordOf(7, SELF, 'a', 'b'));
+    stage.tick(10);
+    assert.deepEqual(stage.holder.away, { cause: AwayCause.REGISTER_BEHIND, stores: ['c'] });
+  });
+});
+
 /** Every copy of the record is gone, and no store is free: a and b were told what the register lost, and have their copies. */
 function afterLoss(
   told: readonly (readonly [told: PartitionRecord, termNumber: number])[], gaveUp: PartitionRecord['gaveUp'] = [],
@@ -490,6 +532,37 @@ test('a copy that the register lost stands alone where one of another history co
   assert.deepEqual([twice?.members, twice?.gaveUp.some(({ storeId }) => storeId === 'b')], [members('b'), false], 'one that is in the record already');
   const ofTwo = afterLoss([[lost, 4], [{ ...lost, term: { number: 3, nonce: 8 } }, 3]]).changes.at(-1)?.record;
   assert.deepEqual(ofTwo?.gaveUp.find(({ storeId }) => storeId === 'a'), a);
+});
+
+test('of which some mail was taken in since stands alone when another copy is read back', () => {
+  const copyOf = (storeId: string, epoch: number): GivenUpCopy => ({ storeId, bootId: 'b1', epoch });
+  const [x, y, z] = [copyOf('x', 2), copyOf('y', 5), copyOf('z', 5)];
+  const stage = new Stage();
+  stage.up.clear();
+  for (const storeId of ['x', 'y', 'z']) stage.up.set(storeId, 'b1');
+  stage.up.set('d', 'b2');
+  const record = { ...recordOf(9, OLDER, 'd'), gaveUp: [x, y, z], line: [{ term: { number: 8, nonce: 8 }, epoch: 8 }] };
+  stage.answerRead('r1', record);
+  stage.asked('d', false);
+  // Whoever held it has begun to take in what y has.
+  for (const [storeId, termNumber] of [['x', 2], ['y', 9], ['z', 5]] as const) stage.asked(storeId, true, 0, undefined, termNumber);
+  stage.untilClaimed(record);
+  const { members: read, gaveUp } = stage.changes.at(-1)?.record ?? assert.fail('one is read');
+  assert.deepEqual(read, members('x'));
+  assert.deepEqual(gaveUp.filter(({ epoch }) => epoch === 5), [{ ...y, isAlone: true }, { ...z, isAlone: true }]);
+});
+
+test('copies that the register lost are read though a record is full of those that were given up', () => {
+  const gaveUp = Array.from({ length: GAVE_UP_MAX }, (_none, at) => ({ storeId: `s${String(at)}`, bootId: 'b1', epoch: 2 }));
+  const lost = recordOf(3, OTHER, 'a', 'b');
+  const stage = afterLoss([[lost, 3], [lost, 3]], gaveUp);
+  const record = stage.changes.at(-1)?.record;
+  assert.deepEqual([record?.members, record?.gaveUp.length], [members('a'), GAVE_UP_MAX]);
+});
+
+test('two copies of one store that stand alone were never one', () => {
+  const copy = { storeId: 'e', bootId: 'b1', epoch: 3, isAlone: true } as const;
+  assert.notEqual(mailOf(copy), mailOf({ ...copy, bootId: 'b2' }));
 });
 
 test('of a record that the register lost one copy is read where no store is free, and its term is known from then on', () => {
@@ -1040,6 +1113,41 @@ describe('a PARTIAL holder', () => {
     stage.holder.onLinkUp('a', 'b2', stage.nowMs);
     stage.tick(3);
     assert.deepEqual(stage.changes.at(-1)?.record.members, members('a', 'b'));
+  });
+
+  for (const isOrder of [false, true]) test(`${isOrder ? 'by order of a person' : 'whose copies are all gone'} goes on from one that had left, and what was set aside stands alone from then on`, async () => {
+    const [d, e] = ['d', 'e'].map((storeId) => ({ storeId, bootId: 'b1', epoch: 2 }));
+    const alone = [d, e].map((copy) => ({ ...copy, isAlone: true }));
+    const stage = new Stage();
+    const gaveUp = [d ?? assert.fail(), e ?? assert.fail()];
+    const record = { ...recordOf(9, OLDER, 'a', 'b'), left: members('c'), gaveUp };
+    stage.answerRead('r1', record);
+    for (const storeId of stage.up.keys()) stage.asked(storeId, true);
+    stage.tick();
+    const { term } = stage.apply('r2');
+    stage.holder.onFenced('a', 'b1', { term, at: AT, olderLeaseMs: 0 }, stage.nowMs);
+    stage.tick();
+    await Promise.resolve();
+    stage.up.delete('b');
+    stage.holder.onHistoryRead(stage.nowMs);
+    stage.up.set('a', 'b2');
+    stage.holder.onLinkDown('a', stage.nowMs);
+    stage.tick();
+    stage.holder.onFenced('c', 'b1', { term, at: { ...AT, number: 3, digestA: 6 }, olderLeaseMs: 0 }, stage.nowMs);
+    if (isOrder) {
+      stage.up.delete('a');
+      stage.tick(31);
+      assert.equal(stage.holder.giveUp(['a', 'b'], stage.nowMs), true);
+    } else {
+      stage.up.set('b', 'b2');
+      for (const storeId of ['a', 'b']) stage.holder.onLinkUp(storeId, 'b2', stage.nowMs);
+    }
+    const held = stage.changes.at(-1)?.record ?? assert.fail('a change was sent');
+    stage.untilClaimed(held);
+    stage.answerRead('r2', held);
+    const claimed = stage.changes.at(-1)?.record;
+    assert.deepEqual(claimed?.members, members('c'));
+    assert.deepEqual(claimed.gaveUp.filter(({ epoch }) => epoch === 2), alone);
   });
 
   test('waits for a weak member that has left, when every other copy is gone', async () => {
