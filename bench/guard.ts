@@ -3,7 +3,7 @@
  * before when none is named, in the same run, in turns. That commit is taken out of git and built in a temporary folder. Both run all the time, so
  * that neither is colder, and take turns of a second: what disturbs the machine for longer meets both, and what
  * counts is the median of the turns' ratios. Prints both and warns when this one needs more than 15% more; it never
- * fails: machines of CI are noisy, and some growth is worth it. Without history, or when the old one cannot be built,
+ * fails: machines are noisy, and some growth is worth it. Without history, or when the old one cannot be built,
  * it says so and is done.
  */
 import { execFileSync, spawnSync } from 'node:child_process';
