@@ -152,7 +152,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'rule 16: an adoption is over before all that was taken in is doubled', file: ADOPTIONS,
-    old: 'if (ackedNumber < (this.#takenIn.get(copy.epoch)?.number ?? 0))', new: 'if (ackedNumber < 0)',
+    old: 'if (ackedNumber < (this.#takenIn.get(mailOf(copy))?.number ?? 0))', new: 'if (ackedNumber < 0)',
     heldBy: 'test/scenario/adopted.test.ts',
   },
   {

@@ -746,7 +746,10 @@ export class PartitionHolder {
     if (!this.#mayGiveUp(storeIds, nowMs)) return false;
     const unheard = this.#unheardStores();
     if (unheard.length > 0 || record === undefined) {
+      const isLoss = this.#isLossAtStake;
       this.#goOnWithout(unheard, nowMs);
+      // It named the stores of copies, too, that were gone and have fallen silent again.
+      if (isLoss && this.#state === HolderState.ASKING) this.giveUp(storeIds, nowMs);
       return true;
     }
     const given = this.#counting;
@@ -765,14 +768,9 @@ export class PartitionHolder {
     isMemoryAtStake: boolean, nowMs: number,
   ): void {
     if (this.#state === HolderState.IDLE) this.#enter(HolderState.ASKING, nowMs, 'copies given up');
-    const isTaken = this.#set !== undefined;
-    if (isTaken) this.#forget();
+    if (this.#set !== undefined) this.#forget();
     if (rest.length === 0) this.#foundWithout(record, added, isMemoryAtStake, nowMs);
-    else {
-      const all = withGivenUp(record, [...this.#goneOf(record, added), ...added]);
-      const gaveUp = this.#eachAlone(all, record.epoch, (copy) => !isTaken && this.#isWhole(copy));
-      this.#takeOver({ ...record, members: rest, gaveUp }, nowMs, 'copies given up');
-    }
+    else this.#takeOver(this.#readFrom(rest, record, added), nowMs, 'copies given up');
   }
 
   /** Its mail is lost, but for that of copies which are still to be taken in. */
@@ -816,7 +814,7 @@ export class PartitionHolder {
     const isWhole = (copy: GivenUpCopy): boolean =>
       this.#isWhole(copy) || (whole !== undefined && mailOf(copy) === mailOf(whole));
     const others = this.#eachAlone(gaveUp, before[0]?.epoch ?? 0, isWhole)
-      .filter(({ storeId, bootId }) => !isMemberOf([source], storeId, bootId)).slice(0, GAVE_UP_MAX);
+      .filter(({ storeId, bootId }) => !isMemberOf([source], storeId, bootId)).slice(-GAVE_UP_MAX);
     const term = this.#nextTerm();
     const record = {
       epoch: term.number, term, holder: this.#options.self, members: [bareMember(source)],
@@ -851,16 +849,19 @@ export class PartitionHolder {
     return (this.#answerOf(copy)?.termNumber ?? Infinity) <= copy.epoch;
   }
 
-  /** Goes on from a copy that had left: what was taken in since may be in none of those that stay. */
-  #readFrom(left: RecordedMember, record: PartitionRecord): PartitionRecord {
-    const all = withGivenUp(record, this.#goneOf(record, [left]));
+  /** Goes on from copies that had left: what was taken in since may be in none of those that stay. */
+  #readFrom(
+    left: readonly RecordedMember[], record: PartitionRecord, added: readonly GivenUpCopy[],
+  ): PartitionRecord {
+    const all = withGivenUp(record, [...this.#goneOf(record, [...left, ...added]), ...added]);
     const gaveUp = this.#eachAlone(all, record.epoch, () => false);
-    return { ...record, members: [bareMember(left)], gaveUp };
+    return { ...record, members: left.map(bareMember), gaveUp };
   }
 
   /**
-   * What was set aside before a loss. Of what somebody has taken in from one of these copies, what he had is
-   * lost now: it stands for no other any more, unless each says that nobody has.
+   * Whenever it goes on from an older copy, or from none. Of what somebody has taken in from one of these
+   * copies, what he had is lost now: it stands for no other any more, unless each is whole. Where mail was
+   * taken in by this process, answers from before say nothing of that, and none passes for whole.
    */
   #eachAlone(
     gaveUp: readonly GivenUpCopy[], lostEpoch: number, isWhole: (copy: GivenUpCopy) => boolean,
@@ -959,13 +960,13 @@ export class PartitionHolder {
       || this.#isLossAtStake;
   }
 
-  /** A store that was up in another boot, and is silent, has no copy either. One that is back ends it. */
+  /** Once every copy was gone, only one that answers ends it: a store may have fallen silent again. */
   #noteLoss(): void {
     const record = this.#believed();
-    const isLoss = record !== undefined && record === this.#stamped?.record && !isEnded(record)
-      && this.#areAllGone(record.members)
-      && (isSameHolder(record.holder, this.#options.self) || this.#isFromDead(record));
-    this.#isLossAtStake = isLoss || (this.#isLossAtStake && !this.#someMemberAnswered());
+    const { self } = this.#options;
+    this.#isLossAtStake = record !== undefined && record === this.#stamped?.record && !isEnded(record)
+      && (isSameHolder(record.holder, self) || this.#ports.isProvenDead(record.holder))
+      && (this.#areAllGone(record.members) || (this.#isLossAtStake && !this.#someMemberAnswered()));
   }
 
   /** The register tells of the session of the holder that it names: of another one that says nothing. */
@@ -1495,7 +1496,7 @@ export class PartitionHolder {
     this.#trace('PARTIAL source died: the takeover begins anew');
     this.#forget();
     // What committed while that one counted is there: the changes it lacks did not, or are lost.
-    const rest = left === undefined ? record : this.#readFrom(left, record);
+    const rest = left === undefined ? record : this.#readFrom([left], record, NO_GIVEN);
     this.#takeOver(rest, nowMs, 'the member that was read is away');
     return false;
   }

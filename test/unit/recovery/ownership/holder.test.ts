@@ -475,6 +475,30 @@ describe('a loss that is not sure yet, for a store has said nothing', () => {
     assert.deepEqual(stage.holder.away.stores, ['a', 'c']);
     assert.equal(stage.holder.giveUp(['a'], stage.nowMs), false);
     assert.equal(stage.state, HolderState.ASKING);
+    assert.equal(stage.holder.giveUp(['a', 'c'], stage.nowMs), true);
+    assert.equal(stage.state, HolderState.FOUNDING, 'one order is enough');
+  });
+
+  test('is not begun when the last of its stores is heard between two looks', () => {
+    const stage = new Stage();
+    stage.up.set('a', 'b2').set('b', '').set('c', '');
+    stage.answerRead('r4', LAST);
+    stage.asked('a', false);
+    stage.tick(3);
+    stage.up.set('b', 'b2');
+    stage.asked('b', false);
+    assert.deepEqual([stage.state, stage.founds], [HolderState.ASKING, []]);
+  });
+
+  test('is over when another holds it, or it has ended', () => {
+    const held = restarted(LAST);
+    held.answerRead('r5', { ...recordOf(6, OTHER), line: [{ term: LAST.term, epoch: 5 }] }, true);
+    held.tick();
+    assert.equal(held.state, HolderState.IDLE);
+    const ended = restarted(LAST);
+    ended.answerRead('r5', { ...recordOf(6, { gatewayId: 'g1', incarnation: 0 }), line: [{ term: LAST.term, epoch: 5 }] });
+    ended.tick();
+    assert.equal(ended.state, HolderState.FOUNDING);
   });
 
   test('is not said to be one where the register is behind what a store was told', () => {
@@ -540,16 +564,17 @@ test('of which some mail was taken in since stands alone when another copy is re
   const stage = new Stage();
   stage.up.clear();
   for (const storeId of ['x', 'y', 'z']) stage.up.set(storeId, 'b1');
-  stage.up.set('d', 'b2');
-  const record = { ...recordOf(9, OLDER, 'd'), gaveUp: [x, y, z], line: [{ term: { number: 8, nonce: 8 }, epoch: 8 }] };
+  for (const storeId of ['d', 'e']) stage.up.set(storeId, 'b2');
+  const record = { ...recordOf(9, OLDER, 'd', 'e'), gaveUp: [x, y, z], line: [{ term: { number: 8, nonce: 8 }, epoch: 8 }] };
   stage.answerRead('r1', record);
-  stage.asked('d', false);
+  for (const storeId of ['d', 'e']) stage.asked(storeId, false);
   // Whoever held it has begun to take in what y has.
   for (const [storeId, termNumber] of [['x', 2], ['y', 9], ['z', 5]] as const) stage.asked(storeId, true, 0, undefined, termNumber);
   stage.untilClaimed(record);
   const { members: read, gaveUp } = stage.changes.at(-1)?.record ?? assert.fail('one is read');
   assert.deepEqual(read, members('x'));
   assert.deepEqual(gaveUp.filter(({ epoch }) => epoch === 5), [{ ...y, isAlone: true }, { ...z, isAlone: true }]);
+  assert.deepEqual(gaveUp.filter(({ epoch }) => epoch === 9).map(({ storeId, isAlone }) => [storeId, isAlone]), [['d', undefined], ['e', undefined]], 'what was lost just now is as it was');
 });
 
 test('copies that the register lost are read though a record is full of those that were given up', () => {
@@ -558,6 +583,7 @@ test('copies that the register lost are read though a record is full of those th
   const stage = afterLoss([[lost, 3], [lost, 3]], gaveUp);
   const record = stage.changes.at(-1)?.record;
   assert.deepEqual([record?.members, record?.gaveUp.length], [members('a'), GAVE_UP_MAX]);
+  assert.ok(record?.gaveUp.some(({ storeId }) => storeId === 'b'), 'the other one stays');
 });
 
 test('two copies of one store that stand alone were never one', () => {
