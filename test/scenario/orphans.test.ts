@@ -12,6 +12,7 @@ import { checkNoDuplicates, checkNoLoss, checkOrder } from './checks.js';
 import { Group } from './group.js';
 import type { GroupOptions } from './group.js';
 import { loaded, recordOf, restart, untilHeldBy } from './pair.js';
+import type { Pair } from './pair.js';
 import type { StoreNode } from './store-node.js';
 
 /** Mail of these gateways waits at the stores, and they are killed. */
@@ -53,6 +54,18 @@ function isGone(group: Group, gatewayId: string, partitions: number): boolean {
   return Array.from({ length: partitions }, (_, n) => partitionName(gatewayId, n)).every((name) =>
     group.register.recordOf(name) === undefined
       && group.stores.every(({ store }) => store === undefined || store.partitions.find(name) === undefined));
+}
+
+/** Its gateway is retired and it ends while the store is away, which comes back then. */
+function endsWithout(pair: Pair, away: StoreNode): void {
+  const { group } = pair;
+  group.gateway('gw-1').register?.bridge.setRetired('gw-1', { who: 'ann', reason: 'gone', wallMs: 1 }, () => undefined);
+  group.gateway('gw-2').start();
+  group.until(() => recordOf(pair)?.holder.incarnation === 0, 'its end', 120_000);
+  group.run(10_000);
+  for (const id of ['gw-1', 'gw-2']) group.cutOff(id, false, [away]);
+  group.until(() => recordOf(pair) === undefined, 'its end everywhere', 180_000);
+  group.run(60_000);
 }
 
 describe('partitions that nobody serves any more', () => {
@@ -307,13 +320,7 @@ describe('partitions that nobody serves any more', () => {
       untilHeldBy(pair, 'gw-1');
       group.run(1000);
     }
-    group.gateway('gw-1').register?.bridge.setRetired('gw-1', { who: 'ann', reason: 'gone', wallMs: 1 }, () => undefined);
-    group.gateway('gw-2').start();
-    group.until(() => recordOf(pair)?.holder.incarnation === 0, 'its end', 120_000);
-    group.run(10_000);
-    for (const id of ['gw-1', 'gw-2']) group.cutOff(id, false, [away]);
-    group.until(() => recordOf(pair) === undefined, 'its end everywhere', 180_000);
-    group.run(60_000);
+    endsWithout(pair, away);
     for (const { arrivals } of fresh) assert.deepEqual([...arrivals.values()], [1]);
   });
 
@@ -438,13 +445,7 @@ describe('partitions that nobody serves any more', () => {
     group.gateway('gw-1').kill();
     group.gateway('gw-1').start();
     untilHeldBy(pair, 'gw-1');
-    group.gateway('gw-1').register?.bridge.setRetired('gw-1', { who: 'ann', reason: 'gone', wallMs: 1 }, () => undefined);
-    group.gateway('gw-2').start();
-    group.until(() => recordOf(pair)?.holder.incarnation === 0, 'its end', 120_000);
-    group.run(10_000);
-    for (const id of ['gw-1', 'gw-2']) group.cutOff(id, false, [away]);
-    group.until(() => recordOf(pair) === undefined, 'its end everywhere', 180_000);
-    group.run(60_000);
+    endsWithout(pair, away);
     for (const { arrivals } of fresh) assert.deepEqual([...arrivals.values()], [1]);
   });
 
