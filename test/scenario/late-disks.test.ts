@@ -303,6 +303,31 @@ describe('disks that come late', () => {
     group.until(() => fresh.every(({ arrivals }) => arrivals.size === 1), 'all deliveries', 180_000);
   });
 
+  test('are read though their stores fell silent again, without them, before the order for this loss', () => {
+    const pair = loaded({ partitions: 1 });
+    const { group, name, first, second, third = assert.fail('there are three') } = pair;
+    for (const id of ['gw-1', 'gw-2']) group.gateway(id).kill();
+    const disks = [first, second].map((store) => [store, outOf(group, store)] as const);
+    third.kill();
+    for (const [store] of disks) store.start();
+    group.gateway('gw-1').start();
+    const awaited = (): readonly string[] => group.gateway('gw-1').core?.holdings.waiting()
+      .find(({ partition }) => partition === name)?.copies ?? [];
+    group.until(() => awaited().length === 1, 'that only the third has said nothing', 60_000);
+    group.cutOff('gw-1', true, [first, second]);
+    group.until(() => awaited().length === 3, 'that all of them are silent', 60_000);
+    assert.ok(group.gateway('gw-1').core?.holdings.giveUp(awaited()).includes(name));
+    group.cutOff('gw-1', false, [first, second]);
+    untilHeldBy(pair, 'gw-1', 2);
+    for (const [store, disk] of disks) {
+      store.kill();
+      store.putBack(disk);
+      store.start();
+    }
+    group.hops.script = () => 'accept';
+    group.until(() => group.letters.delivered === LETTERS, 'all deliveries', 120_000);
+  });
+
   test('hold nothing up when their store is gone for good', () => {
     const pair = loaded({ partitions: 1 });
     const { group, first, second, third } = pair;

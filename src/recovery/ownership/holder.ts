@@ -742,25 +742,35 @@ export class PartitionHolder {
 
   /** THE ONE ORDER of a person (16): false when it is not for this one, or one of these copies answers. */
   giveUp(storeIds: readonly string[], nowMs: number): boolean {
-    const record = this.#record ?? this.#newest;
     if (!this.#mayGiveUp(storeIds, nowMs)) return false;
     const unheard = this.#unheardStores();
-    if (unheard.length > 0 || record === undefined) {
-      const isLoss = this.#isLossAtStake;
-      this.#goOnWithout(unheard, nowMs);
-      // It named the stores of copies, too, that were gone and have fallen silent again.
-      if (isLoss && this.#state === HolderState.ASKING) this.giveUp(storeIds, nowMs);
+    if (unheard.length === 0) {
+      this.#giveUpCopies(false, nowMs);
       return true;
     }
+    const { wouldBeginEmpty } = this;
+    const wereGone = this.#isLossAtStake;
+    this.#goOnWithout(unheard, nowMs);
+    // Whoever gave it was told that nothing is left: it named the stores of copies, too.
+    if (wouldBeginEmpty && this.#state === HolderState.ASKING && this.#mayGiveUp(storeIds, nowMs)) {
+      this.#giveUpCopies(wereGone, nowMs);
+    }
+    return true;
+  }
+
+  /** `wereGone`: their stores were up in another boot before they fell silent, so that their disks may be back. */
+  #giveUpCopies(wereGone: boolean, nowMs: number): void {
+    const record = this.#record ?? this.#newest;
+    if (record === undefined) return;
     const given = this.#counting;
     // With these goes what they alone had: a copy that left has the rest.
     const spared = this.#spared(record);
     // What only the record names is of an older history: it is not read, but taken in.
     const read = this.#set === undefined ? NO_MEMBERS : spared.filter((each) => this.#isUp(each));
+    const { epoch } = record;
     const added = [...this.#asGivenUp(spared.filter((each) => !read.includes(each)), record),
-      ...given.map(({ storeId, bootId }) => ({ storeId, bootId, epoch: record.epoch }))];
+      ...given.map(({ storeId, bootId }) => ({ storeId, bootId, epoch, ...(wereGone ? { isGone: true as const } : {}) }))];
     this.#goOnFrom(record, read.map(bareMember), added, given.length === 0, nowMs);
-    return true;
   }
 
   #goOnFrom(

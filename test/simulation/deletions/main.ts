@@ -116,14 +116,15 @@ function checksFor(importers: Importers, file: string, seeds: number): Check[] {
   const each = (by: Check['by'], files: readonly string[], hangMs = HANG_MS): Check[] =>
     files.map((name) => ({ by, command: [name], hangMs }));
   const near = each('unit', importers.of(file).map(builtOf));
-  const allUnits = { by: 'unit', command: ['dist/test/run.js', 'unit'], hangMs: LONG_HANG_MS } as const;
-  if (file.startsWith(ETCD_CLIENT)) return [...near, ...each('etcd', WITH_ETCD, LONG_HANG_MS), allUnits];
+  const isFar = (name: string): boolean => near.every(({ command }) => command[0] !== name);
+  const far = each('unit', filesBelow('test/unit', '.test.ts').map(builtOf).filter(isFar));
+  if (file.startsWith(ETCD_CLIENT)) return [...near, ...each('etcd', WITH_ETCD, LONG_HANG_MS), ...far];
   return [
     ...near,
     { by: 'simulation', command: ['dist/test/simulation/main.js', '--jobs', '1', ...many], hangMs: HANG_MS },
     { by: 'ownership', command: ['dist/test/simulation/ownership/main.js', ...many], hangMs: HANG_MS },
     ...each('scenario', filesBelow('test/scenario', '.test.ts').map(builtOf)),
-    allUnits,
+    ...far,
     ...each('process', WITH_PROCESSES, LONG_HANG_MS),
   ];
 }

@@ -447,11 +447,45 @@ test('of another gateway\'s partition, which an earlier life of this one held, n
   }
 });
 
+describe('a record that the register lost, whose stores are silent', () => {
+  const RECORD = recordOf(4, OLDER, 'a', 'b');
+  function lost(...silent: string[]): Stage {
+    const stage = new Stage({ foundWaitMs: 0 });
+    for (const storeId of silent) stage.up.set(storeId, '');
+    for (let i = 0; i < 10; i++) {
+      stage.holder.onNews(stage.nowMs);
+      stage.answerRead('0', undefined);
+      if (!silent.includes('b')) stage.asked('b', false);
+      stage.asked('c', false, 0, RECORD);
+      stage.tick(5);
+    }
+    assert.deepEqual(stage.holder.away, { cause: AwayCause.REGISTER_BEHIND, stores: silent });
+    assert.equal(stage.holder.wouldBeginEmpty, true);
+    assert.equal(stage.holder.giveUp(silent, stage.nowMs), true);
+    return stage;
+  }
+
+  test('is given up by one order that names them all', () => {
+    const stage = lost('a', 'b');
+    assert.equal(stage.state, HolderState.FOUNDING);
+    stage.tick();
+    stage.holder.onFounded('c', 'b1', stage.founds.at(-1)?.term ?? assert.fail('it is founded'));
+    stage.tick();
+    const given = ['a', 'b'].map((storeId) => ({ storeId, bootId: 'b1', epoch: RECORD.epoch }));
+    assert.deepEqual(stage.apply('1').gaveUp, given, 'they were never in another boot');
+  });
+
+  test('is not given up by one that could not name a store which answers without its copy', () => {
+    const stage = lost('a');
+    assert.deepEqual([stage.state, stage.holder.away.stores], [HolderState.ASKING, ['a', 'b']]);
+  });
+});
+
 describe('a loss that is not sure yet, for a store has said nothing', () => {
   const LAST = recordOf(4, SELF, 'a', 'b');
   /** The stores of both copies are up in another boot. */
   function restarted(record: PartitionRecord): Stage {
-    const stage = new Stage();
+    const stage = new Stage({ foundWaitMs: 0 });
     stage.up.set('a', 'b2').set('b', 'b2').set('c', '');
     stage.answerRead('r4', record);
     for (const storeId of ['a', 'b']) stage.asked(storeId, false);
@@ -477,6 +511,11 @@ describe('a loss that is not sure yet, for a store has said nothing', () => {
     assert.equal(stage.state, HolderState.ASKING);
     assert.equal(stage.holder.giveUp(['a', 'c'], stage.nowMs), true);
     assert.equal(stage.state, HolderState.FOUNDING, 'one order is enough');
+    stage.answerRead('r4', LAST);
+    stage.holder.onFounded('b', 'b2', stage.founds.at(-1)?.term ?? assert.fail('it is founded'));
+    stage.tick();
+    const { gaveUp } = stage.apply('r5');
+    assert.deepEqual(gaveUp.map(({ storeId, isGone }) => [storeId, isGone]), [['b', true], ['a', true]], 'both may be back with their disks');
   });
 
   test('is not begun when the last of its stores is heard between two looks', () => {
