@@ -758,7 +758,7 @@ export class PartitionHolder {
     return true;
   }
 
-  /** `wereGone`: their stores were up in another boot before they fell silent, so that their disks may be back. */
+  /** `wereGone`: their stores were up in another boot before they fell silent, and their disks may be back. */
   #giveUpCopies(wereGone: boolean, nowMs: number): void {
     const record = this.#record ?? this.#newest;
     if (record === undefined) return;
@@ -767,9 +767,9 @@ export class PartitionHolder {
     const spared = this.#spared(record);
     // What only the record names is of an older history: it is not read, but taken in.
     const read = this.#set === undefined ? NO_MEMBERS : spared.filter((each) => this.#isUp(each));
-    const { epoch } = record;
+    const asGone = wereGone ? { isGone: true as const } : {};
     const added = [...this.#asGivenUp(spared.filter((each) => !read.includes(each)), record),
-      ...given.map(({ storeId, bootId }) => ({ storeId, bootId, epoch, ...(wereGone ? { isGone: true as const } : {}) }))];
+      ...given.map(({ storeId, bootId }) => ({ storeId, bootId, epoch: record.epoch, ...asGone }))];
     this.#goOnFrom(record, read.map(bareMember), added, given.length === 0, nowMs);
   }
 
