@@ -758,7 +758,7 @@ export class PartitionHolder {
     return true;
   }
 
-  /** `wereGone`: their stores were up in another boot before they fell silent, and their disks may be back. */
+  /** `wereGone`: their stores were up in another boot before they fell silent: their disks may be back. */
   #giveUpCopies(wereGone: boolean, nowMs: number): void {
     const record = this.#record ?? this.#newest;
     if (record === undefined) return;
