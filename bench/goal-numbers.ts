@@ -17,12 +17,12 @@ export function medianOf<Row>(rows: readonly Row[], value: (row: Row) => number)
   return rows.length === 0 ? undefined : median(rows.map(value));
 }
 
-/** Median over the rounds of gateway by direct of the same round. */
-export function shareOfDirect(rows: readonly RelayRow[], load: RelayLoad): number | undefined {
-  const of = (kind: RelayRow['kind'], round: number): number | undefined => rows.find((row) => row.kind === kind && row.load === load && row.round === round)?.relayedPerSecond;
+/** Median over the rounds of gateway by direct of the same round, which may be under another load. */
+export function shareOfDirect(rows: readonly RelayRow[], load: RelayLoad, directLoad = load): number | undefined {
+  const of = (kind: RelayRow['kind'], under: RelayLoad, round: number): number | undefined => rows.find((row) => row.kind === kind && row.load === under && row.round === round)?.relayedPerSecond;
   const shares: number[] = [];
   for (const round of new Set(rows.map((row) => row.round))) {
-    const [direct, gateway] = [of('direct', round), of('gateway', round)];
+    const [direct, gateway] = [of('direct', directLoad, round), of('gateway', load, round)];
     if (direct !== undefined && gateway !== undefined) shares.push(gateway / direct);
   }
   return shares.length === 0 ? undefined : median(shares);

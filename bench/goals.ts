@@ -76,6 +76,7 @@ function relayGoals(results: Results): Goal[] {
   const haraka = ['Haraka, smtp_forward', 'Haraka, outbound on disk'].flatMap((peer) => peerFactor(peers, peer, cpu) ?? []);
   return [
     judge({ subject, goal: '≥ 0.33 × direct on 50 kept connections', value: kept, atLeast: 0.33 }),
+    judge({ subject, goal: '≥ 0.50 × a direct client that does not pipeline', value: shareOfDirect(rows, 'kept', 'kept, no pipelining'), atLeast: 0.5 }),
     judge({ subject, goal: '≥ 11,000 messages a second there', value: perSecond, atLeast: 11_000 }),
     judge({ subject, goal: '≥ 0.30 × direct with 10 messages a connection', value: shareOfDirect(rows, '10 a connection'), atLeast: 0.3 }),
     judge({ subject, goal: 'CPU of gateway and both stores ≤ 95 µs a message', value: cpu, atMost: 95, unit: ' µs' }),

@@ -27,6 +27,8 @@ export interface Load {
   readonly messagesPerConnection?: number;
   /** Messages a second at most. */
   readonly rate?: number;
+  /** One command at a time, though the server offers PIPELINING. */
+  readonly pipelining?: false;
   /** Connections take turns (src/load/options.ts). */
   readonly inTurn?: boolean;
   readonly domains?: readonly string[];
@@ -65,6 +67,7 @@ export function loadOptions(port: number, load: Load): Parameters<typeof runClie
     host: '127.0.0.1', port, count: load.count, connections: load.connections ?? CONNECTIONS, mix: MIX, domains: load.domains ?? DOMAINS, resend: true,
     ...(load.messagesPerConnection === undefined ? {} : { messagesPerConnection: load.messagesPerConnection }),
     ...(load.rate === undefined ? {} : { rate: load.rate }),
+    ...(load.pipelining === undefined ? {} : { pipelining: load.pipelining }),
     ...(load.inTurn === undefined ? {} : { inTurn: load.inTurn }),
     ...(load.caFile === undefined ? {} : { tls: 'starttls', caFile: load.caFile, resumesTls: load.resumesTls ?? false }),
   };

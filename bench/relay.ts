@@ -1,12 +1,12 @@
 /**
  * Part `relay` of `bench all`: the relay beside `direct` in the same minutes, on kept connections and with
- * ten messages a connection, and the response times at 80% of the rate that was reached. Rounds are
- * interleaved: direct, gateway, direct, gateway.
+ * ten messages a connection, and the response times at 80% of the rate that was reached; and a client that
+ * sends one command at a time, straight to a sink. Rounds are interleaved: direct, gateway, direct, gateway.
  */
 import type { BenchOptions, PartRun } from './options.js';
 import { relayDirect, relayThrough, sayRelayed, startRelay, warm, type Load, type Relayed } from './relay-run.js';
 
-export type RelayLoad = 'kept' | '10 a connection' | '80% of kept';
+export type RelayLoad = 'kept' | 'kept, no pipelining' | '10 a connection' | '80% of kept';
 
 export interface RelayRow extends Relayed {
   readonly kind: 'direct' | 'gateway';
@@ -16,8 +16,8 @@ export interface RelayRow extends Relayed {
 
 const ROUNDS = 5;
 const SHARE_OF_FULL = 0.8;
-const MESSAGES = { direct: 150_000, directTen: 80_000, kept: 100_000, ten: 60_000, part: 60_000, warm: 100_000 };
-const QUICK_MESSAGES = { direct: 60_000, directTen: 30_000, kept: 30_000, ten: 15_000, part: 15_000, warm: 10_000 };
+const MESSAGES = { direct: 150_000, directNoPipelining: 80_000, directTen: 80_000, kept: 100_000, ten: 60_000, part: 60_000, warm: 100_000 };
+const QUICK_MESSAGES = { direct: 60_000, directNoPipelining: 30_000, directTen: 30_000, kept: 30_000, ten: 15_000, part: 15_000, warm: 10_000 };
 const TEN = { messagesPerConnection: 10 };
 
 export async function partRelay(options: BenchOptions): Promise<PartRun<RelayRow>> {
@@ -33,6 +33,7 @@ export async function partRelay(options: BenchOptions): Promise<PartRun<RelayRow
       add({ kind: 'direct', load, round, ...(await relayDirect(what)) });
     };
     await direct('kept', { count: counts.direct });
+    await direct('kept, no pipelining', { count: counts.directNoPipelining, pipelining: false });
     const cluster = await startRelay();
     try {
       const gateway = async (load: RelayLoad, what: Load): Promise<RelayRow> => add({ kind: 'gateway', load, round, ...(await relayThrough(cluster, what)) });

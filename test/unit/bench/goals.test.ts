@@ -43,6 +43,7 @@ describe('goals of a run', () => {
   test('compare the relay with direct of the same round', () => {
     assert.equal(goal(goals, '0.33').isMet, true);
     assert.equal(goal(goals, '0.33').measured, '0.40');
+    assert.equal(goal(goals, 'does not pipeline').measured, '0.60');
     assert.equal(goal(goals, 'half of direct').isMet, false);
     const rows = [relayRow('direct', 'kept', 1, 30_000), relayRow('gateway', 'kept', 1, 15_000), relayRow('direct', 'kept', 2, 10_000), relayRow('gateway', 'kept', 2, 2000), relayRow('gateway', 'kept', 3, 9999)];
     assert.equal(shareOfDirect(rows, 'kept'), 0.35);

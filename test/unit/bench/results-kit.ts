@@ -63,6 +63,7 @@ export const MEMORY: readonly MemoryRow[] = [
 export const RESULTS: Results = {
   relay: part('relay', [
     relayRow('direct', 'kept', 1, 30_000), relayRow('gateway', 'kept', 1, 12_000), relayRow('gateway', '80% of kept', 1, 9600),
+    relayRow('direct', 'kept, no pipelining', 1, 20_000),
     relayRow('direct', '10 a connection', 1, 20_000), relayRow('gateway', '10 a connection', 1, 7000),
   ]),
   peers: part('peers', [peerRow('Postfix, queue on disk', 50, 600, 1500), peerRow('Postfix, queue on disk', 300, 700, 1420), peerRow('Haraka, smtp_forward', 50, 900, 355)], ['postfix (as root)']),
