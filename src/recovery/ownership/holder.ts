@@ -57,7 +57,7 @@ import type {
   GivenUpCopy, HolderId, PartitionRecord, PastTerm, RecordedMember, Term,
 } from '../../protocol/partition-record.js';
 import {
-  NO_TERM, bareMember, holderKey, isEnded, isMemberOf, isOfLine, isSameHolder, isSameSet, isSameTerm,
+  NO_TERM, bareMember, holderKey, isEnded, isMemberOf, isSameHolder, isSameSet, isSameTerm,
   lineAfter, lineWith, lineWithout, mailOf, nobody,
 } from '../../protocol/partition-record.js';
 import {
@@ -65,14 +65,17 @@ import {
 } from '../../protocol/reasons.js';
 import type { FoundBase } from './founding.js';
 import { Founding, isFoundedApart, lacksCopy } from './founding.js';
+import { eachAlone, forgottenCopies, withGivenUp } from './given-up-copies.js';
+import { KnownRecords } from './known-records.js';
 import type { PartitionMember } from './member.js';
 import { MEMBER_STATE_NAMES, MemberState } from './member.js';
-import { OutsideCopies, withGivenUp } from './outside-copies.js';
+import { OutsideCopies } from './outside-copies.js';
 import { PartitionSet } from './partition-set.js';
 import type {
   AskAnswer, DeclinedAnswer, FencedAnswer, HolderOptions, HolderPorts, MemberPorts, Stamped,
 } from './ports.js';
 import { Question, RegisterTalk } from './register-talk.js';
+import { StoreAnswers } from './store-answers.js';
 import type { Away, WaitingValue } from './waiting.js';
 import { AwayCause, Waiting, storesOf } from './waiting.js';
 
@@ -127,13 +130,6 @@ interface Claim {
   readonly unlessSessionOf: HolderId | undefined;
 }
 
-interface Answer extends AskAnswer {
-  readonly bootId: string;
-  readonly atMs: number;
-  /** Its holder's lease there has run out, or was not renewed since the answer before. */
-  readonly isRunningOut: boolean;
-}
-
 interface Fenced {
   readonly member: RecordedMember;
   answer: FencedAnswer;
@@ -143,8 +139,6 @@ interface Fenced {
 const NO_MEMBERS: readonly RecordedMember[] = [];
 /** The end of a lease is asked for anew no more often, should the store's clock run slower. */
 const END_AGAIN_MS = 50;
-/** Two answers tell of the end of the same lease when they differ by less: a lease is renewed by more. */
-const SAME_LEASE_MS = 100;
 /** So long a member is waited for that could be read, too. */
 const OTHERS_WAIT_MS = 100;
 /** So long a partition is not handed back for want of a second copy: a full store may refuse it for ever. */
@@ -158,30 +152,17 @@ export class PartitionHolder {
   readonly #talk: RegisterTalk;
   #state: HolderStateValue = HolderState.IDLE;
   #enteredMs = 0;
-  /** As last read; the base of what is sent. */
-  #stamped: Stamped | undefined;
-  /** The newest record that we read, made or were told of (15). */
-  #newest: PartitionRecord | undefined;
-  /** Such a record that was undone, when the register has gone on since and no copy of it is left. */
-  #overtaken: PartitionRecord | undefined;
-  /** It has ended; but a copy counts by this one, which was undone before: its mail was never taken in. */
-  #unended: PartitionRecord | undefined;
-  /** Above every epoch met. */
-  #highestEpoch = 0;
+  readonly #known = new KnownRecords();
   #mustRead = true;
   #lookAtMs = -Infinity;
   #askedMs = -Infinity;
-  #answers = new Map<string, Answer>();
+  readonly #answers: StoreAnswers;
   /** Since when members have said that the holder has no lease. */
   #leaseOutSinceMs = Infinity;
   /** Nobody has a copy of what the register names, nor has it in memory: is it the newest record? */
   #isLossAtStake = false;
   /** All is there to take it over, but for what other stores know. */
   #isTakeAtStake = false;
-  /** Members of the newest record that say that they hold nothing of it. */
-  #apart: RecordedMember[] = [];
-  /** Stores that a person gave up before they said what they know. */
-  readonly #notAwaited = new Set<string>();
   #claim: Claim | undefined;
   /** Of the partition while it is ours. */
   #record: PartitionRecord | undefined;
@@ -219,6 +200,7 @@ export class PartitionHolder {
     this.#options = options;
     this.#ports = ports;
     this.#talk = new RegisterTalk(options.changeTimeoutMs, options.retryMs);
+    this.#answers = new StoreAnswers(ports.stores);
     this.#outside = new OutsideCopies(ports, (event) => { this.#trace(event); });
   }
 
@@ -237,7 +219,7 @@ export class PartitionHolder {
 
   /** Of the record that is ours, or else of the newest one met: whose copies count. */
   get members(): readonly RecordedMember[] {
-    return (this.#record ?? this.#newest)?.members ?? NO_MEMBERS;
+    return (this.#record ?? this.#known.newest)?.members ?? NO_MEMBERS;
   }
 
   /** Of members: those whose copies may still be. */
@@ -295,7 +277,7 @@ export class PartitionHolder {
     // One that counts again is still named as left until the next change of members.
     return (record?.left ?? NO_MEMBERS).filter((copy) => !this.#isGone(copy)
       && !isMemberOf(record?.members ?? NO_MEMBERS, copy.storeId, copy.bootId)
-      && (!this.#isUp(copy) || this.#answers.get(copy.storeId)?.hasCopy !== false));
+      && (!this.#isUp(copy) || this.#answers.byStore.get(copy.storeId)?.hasCopy !== false));
   }
 
   /**
@@ -311,7 +293,7 @@ export class PartitionHolder {
 
   /** Who may have it in memory, if nobody else has. */
   get lastHolder(): HolderId {
-    return (this.#record ?? this.#newest)?.holder ?? nobody(this.#options.partition);
+    return (this.#record ?? this.#known.newest)?.holder ?? nobody(this.#options.partition);
   }
 
   get term(): Term {
@@ -320,7 +302,7 @@ export class PartitionHolder {
 
   /** The record that says that it has ended, as long as none is known that is newer. */
   get ended(): PartitionRecord | undefined {
-    const record = this.#record === undefined ? this.#believed() : undefined;
+    const record = this.#record === undefined ? this.#known.believed : undefined;
     return record !== undefined && isEnded(record) ? record : undefined;
   }
 
@@ -357,7 +339,7 @@ export class PartitionHolder {
     if (this.#isReadingInVain(nowMs)) return Waiting.COPIES_AWAY;
     if (this.#isRewriteHeldUp(nowMs)) {
       const isLong = nowMs - this.#rolledBackMs >= this.#options.replaceAfterMs
-        && this.#haveReachableAnswered();
+        && this.#answers.haveReachableAnswered();
       return isLong ? Waiting.COPIES_AWAY : Waiting.STORES;
     }
     if (this.#state === HolderState.FOUNDING && this.#founding?.isRefusedForLong(nowMs) === true) {
@@ -366,17 +348,17 @@ export class PartitionHolder {
     if (this.#state !== HolderState.ASKING) {
       return this.isUnstored(nowMs) ? Waiting.STORES : Waiting.NOTHING;
     }
-    if (this.#mustAskAll() && !this.#hasAskedAll()) {
+    if (this.#mustAskAll() && !this.#answers.areComplete()) {
       return this.#isUnheardForLong(nowMs) ? Waiting.COPIES_AWAY : Waiting.STORES;
     }
     if (isLate && this.isUntaken) return Waiting.LEASE;
     // That this process lives says nothing of a copy.
     const isOurs = isSameHolder(this.lastHolder, this.#options.self);
-    if (this.#stamped?.hasSession !== false && !isOurs) return Waiting.NOTHING;
+    if (this.#known.read?.hasSession !== false && !isOurs) return Waiting.NOTHING;
     if (this.#someMemberAnswered()) return this.#isLeaseRunningOut() ? Waiting.LEASE : Waiting.NOTHING;
     if (!isLate) return Waiting.NOTHING;
     // Another store may know of a newer record: before it has answered, no person is asked.
-    return this.#haveReachableAnswered() ? Waiting.COPIES_AWAY : Waiting.NOTHING;
+    return this.#answers.haveReachableAnswered() ? Waiting.COPIES_AWAY : Waiting.NOTHING;
   }
 
   // ── the register says ───────────────────────────────────────────────────────────────────────────
@@ -391,7 +373,7 @@ export class PartitionHolder {
   onRecord(ticket: number, stamped: Stamped, nowMs: number): void {
     const question = this.#talk.answered(ticket);
     const isYoung = this.#talk.wasAskedSince(ticket);
-    const newest = this.#newest;
+    const newest = this.#known.newest;
     const isOlder = newest !== undefined && (stamped.record === undefined
       || stamped.record.epoch < newest.epoch);
     // An answer from before what we know now. A newer record is news whenever it was asked for.
@@ -403,7 +385,7 @@ export class PartitionHolder {
       this.#mustRead = false;
       this.#lookAtMs = nowMs + this.#options.lookAgainMs;
     }
-    const isUnmoved = stamped.revision === this.#stamped?.revision;
+    const isUnmoved = stamped.revision === this.#known.read?.revision;
     // News of what we know already, as of our own change, holds nothing up.
     if (isUnmoved && question !== Question.READ) this.#talk.pause(nowMs);
     this.#learn(stamped, nowMs);
@@ -417,7 +399,7 @@ export class PartitionHolder {
   /** The change that was asked under this ticket has been made. */
   onApplied(ticket: number, revision: string, nowMs: number): void {
     const record = this.#talk.answered(ticket) === Question.CHANGE ? this.#changing : undefined;
-    if (record === undefined || record.epoch < (this.#newest?.epoch ?? 0)) {
+    if (record === undefined || record.epoch < (this.#known.newest?.epoch ?? 0)) {
       this.#mustRead = true;
       return;
     }
@@ -457,7 +439,7 @@ export class PartitionHolder {
 
   onLinkDown(storeId: string, nowMs: number): void {
     this.#set?.onLinkDown(storeId, nowMs);
-    this.#answers.delete(storeId);
+    this.#answers.forget(storeId);
     this.#outside.onLinkDown(storeId);
     this.#founding?.onLinkDown(storeId);
     this.#fenced = this.#fenced.filter((each) => each.member.storeId !== storeId);
@@ -470,11 +452,7 @@ export class PartitionHolder {
   onAsked(storeId: string, bootId: string, answer: AskAnswer, nowMs: number): void {
     this.#noteTold(answer.told);
     this.#noteForgotten(answer.told);
-    this.#notAwaited.delete(storeId);
-    const before = this.#answers.get(storeId);
-    const isRunningOut = answer.leaseLeftMs === 0 || (before?.bootId === bootId
-      && nowMs + answer.leaseLeftMs - before.atMs - before.leaseLeftMs < SAME_LEASE_MS);
-    this.#answers.set(storeId, { ...answer, bootId, atMs: nowMs, isRunningOut });
+    this.#answers.note(storeId, bootId, answer, nowMs);
     if (this.#state !== HolderState.ASKING) return;
     this.#noteEmptied(storeId, bootId, answer);
     this.#consider(nowMs);
@@ -508,15 +486,14 @@ export class PartitionHolder {
    * founding that came to nothing had begun there, and what that made was dropped.
    */
   #noteEmptied(storeId: string, bootId: string, { hasCopy, told }: AskAnswer): void {
-    const record = this.#believed();
+    const record = this.#known.believed;
     if (hasCopy || record === undefined || told === undefined) return;
     const isToldSo = isSameTerm(told.term, record.term) && told.epoch >= record.epoch;
     if (isToldSo && isMemberOf(record.members, storeId, bootId)) this.#noteApart(storeId, bootId);
   }
 
   #noteApart(storeId: string, bootId: string): void {
-    if (isMemberOf(this.#apart, storeId, bootId)) return;
-    this.#apart.push({ storeId, bootId });
+    if (!this.#known.noteApart(storeId, bootId)) return;
     this.#trace(`${storeId}/${bootId} was emptied by a founding that came to nothing`);
   }
 
@@ -527,7 +504,7 @@ export class PartitionHolder {
   /** A store declined a request of ours, or told that this partition was fenced there. */
   onDeclined(storeId: string, bootId: string, answer: DeclinedAnswer, nowMs: number): void {
     this.#noteTold(answer.told);
-    this.#noteEpoch(answer.term.number);
+    this.#known.noteEpoch(answer.term.number);
     if (this.#state === HolderState.FOUNDING) {
       this.#founding?.onDeclined(storeId, bootId, answer, nowMs);
       return;
@@ -572,7 +549,7 @@ export class PartitionHolder {
     if (row === undefined ? isMemberOf(record.members, storeId, bootId) : row.isRecorded) {
       this.#lose(nowMs, `fenced at ${storeId} by term ${String(term.number)}`);
     } else if (row !== undefined) {
-      this.#noteEpoch(term.number);
+      this.#known.noteEpoch(term.number);
       if (row.isPossible) this.#mustRead = true;
       this.#set?.onUnfit(row, term.number, nowMs);
     }
@@ -728,16 +705,17 @@ export class PartitionHolder {
    */
   #mayGiveUp(storeIds: readonly string[], nowMs: number): boolean {
     // Who waits for a change says so first, and goes on as it was (13).
-    if (this.#state === HolderState.HANDING_BACK || this.#stamped === undefined) return false;
+    if (this.#state === HolderState.HANDING_BACK || this.#known.read === undefined) return false;
     const isWaiting = this.#state === HolderState.FENCING || this.#state === HolderState.IDLE
-      || (this.#state === HolderState.ASKING && this.#haveReachableAnswered())
+      || (this.#state === HolderState.ASKING && this.#answers.haveReachableAnswered())
       || this.#isReadingInVain(nowMs) || this.#isRewriteHeldUp(nowMs);
     const { stores } = this.away;
     const isMeant = (storeIds.length === 0) === (stores.length === 0)
       && stores.every((store) => storeIds.includes(store));
     if (!isWaiting || !isMeant) return false;
     if (this.#unheardStores().length > 0) return this.#ports.stores.areAllKnown();
-    return (this.#record ?? this.#newest) !== undefined && !this.#counting.some((each) => this.#isUp(each));
+    return (this.#record ?? this.#known.newest) !== undefined
+      && !this.#counting.some((each) => this.#isUp(each));
   }
 
   /** THE ONE ORDER of a person (16): false when it is not for this one, or one of these copies answers. */
@@ -760,7 +738,7 @@ export class PartitionHolder {
 
   /** `wereGone`: their stores were up in another boot before they fell silent: their disks may be back. */
   #giveUpCopies(wereGone: boolean, nowMs: number): void {
-    const record = this.#record ?? this.#newest;
+    const record = this.#record ?? this.#known.newest;
     if (record === undefined) return;
     const given = this.#counting;
     // With these goes what they alone had: a copy that left has the rest.
@@ -800,7 +778,7 @@ export class PartitionHolder {
    * the file of the boot that counts.
    */
   #goneOf({ members, epoch }: PartitionRecord, stay: readonly RecordedMember[]): readonly GivenUpCopy[] {
-    const others = [...this.#apart, ...stay];
+    const others = [...this.#known.apart, ...stay];
     return members
       .filter((each) => this.#isGone(each) && !isMemberOf(others, each.storeId, each.bootId))
       .map(({ storeId, bootId }) => ({ storeId, bootId, epoch, isGone: true as const }));
@@ -813,17 +791,17 @@ export class PartitionHolder {
    * is safe, not before.
    */
   #readBack({ gaveUp: given, left, line: before, unlessSessionOf }: FoundBase, nowMs: number): boolean {
-    const forgotten = this.#forgottenCopies(before, given);
+    const forgotten = forgottenCopies(this.#answers.byStore, before, given);
     const gaveUp = [...given, ...forgotten];
-    const back = gaveUp.filter((copy) => this.#answerOf(copy) !== undefined);
+    const back = gaveUp.filter((copy) => this.#answers.of(copy) !== undefined);
     const whole = back.find((copy) => this.#isWhole(copy));
     const source = whole ?? back[0];
     if (source === undefined) return false;
-    const told = forgotten.includes(source) ? this.#answerOf(source)?.told : undefined;
+    const told = forgotten.includes(source) ? this.#answers.of(source)?.told : undefined;
     const line = told === undefined ? before : lineWith(before, { term: told.term, epoch: told.epoch });
     const isWhole = (copy: GivenUpCopy): boolean =>
       this.#isWhole(copy) || (whole !== undefined && mailOf(copy) === mailOf(whole));
-    const others = this.#eachAlone(gaveUp, before[0]?.epoch ?? 0, isWhole)
+    const others = eachAlone(gaveUp, before[0]?.epoch ?? 0, isWhole)
       .filter(({ storeId, bootId }) => !isMemberOf([source], storeId, bootId)).slice(-GAVE_UP_MAX);
     const term = this.#nextTerm();
     const record = {
@@ -836,27 +814,9 @@ export class PartitionHolder {
     return true;
   }
 
-  /**
-   * Copies that count by a record which did not lead to here, the latest first: the register had lost it.
-   * Epochs of two histories may have the same number: such copies stand for themselves alone.
-   */
-  #forgottenCopies(line: readonly PastTerm[], given: readonly GivenUpCopy[]): readonly GivenUpCopy[] {
-    const forgotten = [...this.#answers].flatMap(([storeId, { bootId, hasCopy, told }]) => {
-      const isForgotten = hasCopy && told !== undefined && !isEnded(told)
-        && isMemberOf(told.members, storeId, bootId) && !isOfLine({ term: NO_TERM, line }, told)
-        && !isMemberOf(given, storeId, bootId);
-      return isForgotten ? [{ storeId, bootId, epoch: told.epoch, term: told.term }] : [];
-    });
-    return forgotten.map(({ term, ...copy }) => {
-      const isMixed = [...given, ...forgotten].some((other) => other.epoch === copy.epoch
-        && !('term' in other && isSameTerm(other.term, term)));
-      return isMixed ? { ...copy, isAlone: true as const } : copy;
-    }).sort((a, b) => b.epoch - a.epoch);
-  }
-
   /** Who takes a copy in fences it first, by a term above the record that set it aside. */
   #isWhole(copy: GivenUpCopy): boolean {
-    return (this.#answerOf(copy)?.termNumber ?? Infinity) <= copy.epoch;
+    return (this.#answers.of(copy)?.termNumber ?? Infinity) <= copy.epoch;
   }
 
   /** Goes on from copies that had left: what was taken in since may be in none of those that stay. */
@@ -864,29 +824,13 @@ export class PartitionHolder {
     left: readonly RecordedMember[], record: PartitionRecord, added: readonly GivenUpCopy[],
   ): PartitionRecord {
     const all = withGivenUp(record, [...this.#goneOf(record, [...left, ...added]), ...added]);
-    const gaveUp = this.#eachAlone(all, record.epoch, () => false);
+    const gaveUp = eachAlone(all, record.epoch, () => false);
     return { ...record, members: left.map(bareMember), gaveUp };
-  }
-
-  /**
-   * Whenever it goes on from an older copy, or from none. Of what somebody has taken in from one of these
-   * copies, what he had is lost now: it stands for no other any more, unless each is whole. Where mail was
-   * taken in by this process, answers from before say nothing of that, and none passes for whole.
-   */
-  #eachAlone(
-    gaveUp: readonly GivenUpCopy[], lostEpoch: number, isWhole: (copy: GivenUpCopy) => boolean,
-  ): readonly GivenUpCopy[] {
-    return gaveUp.map((copy) => {
-      const together = gaveUp.filter((each) => mailOf(each) === mailOf(copy));
-      const isApart = copy.epoch !== lostEpoch && together.length > 1
-        && together.some((each) => !isWhole(each));
-      return isApart ? { ...copy, isAlone: true } : copy;
-    });
   }
 
   /** What these stores may know is given up: a loss, or what others were told, is believed without them. */
   #goOnWithout(unheard: readonly string[], nowMs: number): void {
-    for (const storeId of unheard) this.#notAwaited.add(storeId);
+    for (const storeId of unheard) this.#answers.giveUp(storeId);
     // Who holds it writes its record again at the next tick.
     if (this.#state === HolderState.ASKING) this.#consider(nowMs);
   }
@@ -935,28 +879,13 @@ export class PartitionHolder {
     this.#enter(HolderState.ASKING, nowMs, 'to be looked at');
   }
 
-  /** The record that counts: what stores were told is believed over a register that was rolled back. */
-  #believed(): PartitionRecord | undefined {
-    const newest = this.#newestBelieved();
-    return newest !== undefined && isEnded(newest) ? this.#unended ?? newest : newest;
-  }
-
-  #newestBelieved(): PartitionRecord | undefined {
-    const read = this.#stamped?.record;
-    const newest = this.#newest;
-    if (newest === undefined || (read !== undefined && !isNewer(newest, read))) return read;
-    return read !== undefined && newest === this.#overtaken && !isOfLine(newest, read) ? read : newest;
-  }
-
   /**
    * The register was put back, and has gone on by another line. Of what was undone there is no copy, as every
    * store has said by now, and who held it has had time to write it again: the mail of the record that is in
    * the register does not wait for it any longer (15).
    */
   #isOvertaken(nowMs: number): boolean {
-    const believed = this.#believed();
-    const read = this.#stamped?.record;
-    return believed !== undefined && read !== undefined && believed !== read && !isOfLine(believed, read)
+    return this.#known.isOffLine
       && nowMs - this.#enteredMs >= this.#options.awayAfterMs && !this.#someMemberAnswered();
   }
 
@@ -964,59 +893,38 @@ export class PartitionHolder {
    * The register knows nothing, or less than somebody was told; or all would be lost if it were right (15).
    */
   #mustAskAll(): boolean {
-    const stamped = this.#stamped;
-    if (stamped === undefined) return false;
-    return stamped.isDoubted === true || stamped.record === undefined || this.#believed() !== stamped.record
+    const { read, believed } = this.#known;
+    if (read === undefined) return false;
+    return read.isDoubted === true || read.record === undefined || believed !== read.record
       || this.#isLossAtStake;
   }
 
   /** Once every copy was gone, only one that answers ends it: a store may have fallen silent again. */
   #noteLoss(): void {
-    const record = this.#believed();
+    const record = this.#known.believed;
     const { self } = this.#options;
-    this.#isLossAtStake = record !== undefined && record === this.#stamped?.record && !isEnded(record)
+    this.#isLossAtStake = record !== undefined && record === this.#known.read?.record && !isEnded(record)
       && (isSameHolder(record.holder, self) || this.#ports.isProvenDead(record.holder))
       && (this.#areAllGone(record.members) || (this.#isLossAtStake && !this.#someMemberAnswered()));
   }
 
-  /** The register tells of the session of the holder that it names: of another one that says nothing. */
-  #hasSession(): boolean {
-    const believed = this.#believed();
-    const read = this.#stamped?.record;
-    return this.#stamped?.hasSession === true && believed !== undefined && read !== undefined
-      && isSameHolder(believed.holder, read.holder);
-  }
-
   #someMemberAnswered(): boolean {
-    return (this.#believed()?.members ?? NO_MEMBERS).some((member) => this.#answerOf(member) !== undefined);
-  }
-
-  /**
-   * A lease that a member told of is over by now. Rescuers hear of it at one time, whenever each asked: their
-   * turns are shorter than the time between two questions.
-   */
-  #isLeaseOver(nowMs: number): boolean {
-    for (const { leaseLeftMs, atMs } of this.#answers.values()) {
-      if (leaseLeftMs > 0 && nowMs >= atMs + leaseLeftMs) return true;
-    }
-    return false;
+    return this.#known.members.some((member) => this.#answers.of(member) !== undefined);
   }
 
   /** Whose session is only missing, and who lives, renews it. */
   #isLeaseRunningOut(): boolean {
-    return (this.#believed()?.members ?? NO_MEMBERS).some((member) => this.#answerOf(member)?.isRunningOut);
-  }
-
-  #answerOf(member: RecordedMember): Answer | undefined {
-    const answer = this.#answers.get(member.storeId);
-    return answer?.bootId === member.bootId && answer.hasCopy ? answer : undefined;
+    return this.#known.members.some((member) => this.#answers.of(member)?.isRunningOut);
   }
 
   #ask(nowMs: number): void {
     this.#noteLoss();
-    const record = this.#believed();
+    const record = this.#known.believed;
     const askedMs = nowMs - this.#askedMs;
-    const isDue = askedMs >= this.#options.retryMs || (askedMs >= END_AGAIN_MS && this.#isLeaseOver(nowMs));
+    // Rescuers hear of the end of a lease at one time, whenever each asked: their turns are shorter than the
+    // time between two questions.
+    const isDue = askedMs >= this.#options.retryMs
+      || (askedMs >= END_AGAIN_MS && this.#answers.isLeaseOver(nowMs));
     if (!isDue || this.#mustRead) return;
     this.#askedMs = nowMs;
     const about = record?.holder ?? this.#options.self;
@@ -1033,17 +941,17 @@ export class PartitionHolder {
 
   #consider(nowMs: number): void {
     this.#noteLoss();
-    if (this.#mustRead || this.#stamped === undefined) return;
-    if (this.#mustAskAll() && !this.#hasAskedAll()) return;
+    if (this.#mustRead || this.#known.read === undefined) return;
+    if (this.#mustAskAll() && !this.#answers.areComplete()) return;
     if (this.#isOvertaken(nowMs)) {
-      this.#trace(`epoch ${String(this.#newest?.epoch)} was undone, and no copy of it is left`);
-      this.#overtaken = this.#newest;
+      this.#trace(`epoch ${String(this.#known.newest?.epoch)} was undone, and no copy of it is left`);
+      this.#known.noteOvertaken();
       // These told of the leases of another holder.
       this.#answers.clear();
       this.#askedMs = -Infinity;
       return;
     }
-    const record = this.#believed();
+    const record = this.#known.believed;
     if (record === undefined || isEnded(record)) this.#considerEnded(record, nowMs);
     else if (isSameHolder(record.holder, this.#options.self)) this.#considerOwnName(record, nowMs);
     else if (this.#isFromDead(record)) this.#takeFromDead(record, nowMs);
@@ -1060,39 +968,20 @@ export class PartitionHolder {
       const left = ended?.members ?? NO_MEMBERS;
       const line = ended === undefined ? NO_LINE : lineAfter(ended);
       // What was given up may have had it.
-      const isLoss = ended === undefined && this.#notAwaited.size > 0;
+      const isLoss = ended === undefined && this.#answers.isSomeGivenUp;
       this.#found({ isLoss, gaveUp: [], left, line, unlessSessionOf: undefined }, nowMs);
       return;
     }
-    this.#unended = ended === undefined ? undefined : this.#unknownTo(ended);
-    if (this.#unended === undefined) {
+    const unended = ended === undefined ? undefined : this.#answers.unknownTo(ended);
+    this.#known.noteUnended(unended);
+    if (unended === undefined) {
       this.#rest(nowMs);
       return;
     }
-    this.#trace(`has ended, but for mail of epoch ${String(this.#unended.epoch)}, which was undone`);
+    this.#trace(`has ended, but for mail of epoch ${String(unended.epoch)}, which was undone`);
     // These told of nobody's leases.
     this.#answers.clear();
     this.#askedMs = -Infinity;
-  }
-
-  /** The newest record that a copy counts by, and that did not lead to the end. */
-  #unknownTo(ended: PartitionRecord): PartitionRecord | undefined {
-    let newest: PartitionRecord | undefined;
-    for (const [storeId, { bootId, hasCopy, told }] of this.#answers) {
-      if (!hasCopy || told === undefined || isEnded(told) || isOfLine(ended, told)) continue;
-      const counts = isMemberOf(told.members, storeId, bootId);
-      if (counts && told.epoch > (newest?.epoch ?? 0)) newest = told;
-    }
-    return newest;
-  }
-
-  /**
-   * Incarnations are drawn from the register: one that only stores tell of may be another process, which drew
-   * the same number from another register.
-   */
-  #isInRegister(record: PartitionRecord): boolean {
-    const known = this.#stamped?.record;
-    return known?.epoch === record.epoch && isSameTerm(known.term, record.term);
   }
 
   /**
@@ -1103,8 +992,9 @@ export class PartitionHolder {
     const isNew = record.term.number > this.#leftTerm.number;
     if (this.#areAllGone(record.members)) this.#foundLost(record, nowMs);
     else if (!this.#someMemberAnswered()) return;
-    else if (isNew && this.#stamped?.record === record) this.#enterTerm(record, nowMs, 'the record names us');
-    else this.#takeOnceHeard(record, nowMs, 'the record names us by a term that was left');
+    else if (isNew && this.#known.read?.record === record) {
+      this.#enterTerm(record, nowMs, 'the record names us');
+    } else this.#takeOnceHeard(record, nowMs, 'the record names us by a term that was left');
   }
 
   /**
@@ -1112,7 +1002,7 @@ export class PartitionHolder {
    * has any more, this process alone knows that nobody has it in memory.
    */
   #isFromDead(record: PartitionRecord): boolean {
-    return (this.#options.isOwn || this.#areAllGone(record.members)) && this.#isInRegister(record)
+    return (this.#options.isOwn || this.#areAllGone(record.members)) && this.#known.isInRegister(record)
       && this.#ports.isProvenDead(record.holder);
   }
 
@@ -1130,48 +1020,34 @@ export class PartitionHolder {
     this.#foundWithout(record, this.#asGivenUp(this.#spared(record), record), false, nowMs);
   }
 
-  #hasAskedAll(): boolean {
-    const { stores } = this.#ports;
-    return stores.areAllKnown() && stores.all().every((storeId) => this.#isHeard(storeId));
-  }
-
-  #isHeard(storeId: string): boolean {
-    return this.#answers.has(storeId) || this.#notAwaited.has(storeId);
-  }
-
   /** Stores without whose answer nothing is done. */
   #unheardStores(): readonly string[] {
     const isAsking = this.#state === HolderState.ASKING && this.#mustAskAll();
     if (!isAsking && this.#rolledBackTo === undefined) return [];
-    return this.#ports.stores.all().filter((storeId) => !this.#isHeard(storeId));
+    return this.#answers.awaited();
   }
 
   /** A store that only starts a little later than this process is no matter for a person. */
   #isUnheardForLong(nowMs: number): boolean {
     const { awayAfterMs, replaceAfterMs } = this.#options;
-    return this.#ports.stores.areAllKnown() && this.#haveReachableAnswered()
+    return this.#ports.stores.areAllKnown() && this.#answers.haveReachableAnswered()
       && nowMs - this.#enteredMs >= (this.#isLossAtStake ? awayAfterMs : replaceAfterMs);
-  }
-
-  #haveReachableAnswered(): boolean {
-    const { stores } = this.#ports;
-    return stores.all().every((storeId) => stores.bootOf(storeId) === '' || this.#answers.has(storeId));
   }
 
   #considerAnother(record: PartitionRecord, nowMs: number): void {
     const { isUntaken } = this;
-    const isOut = record.members.some((member) => this.#answerOf(member)?.leaseLeftMs === 0);
+    const isOut = record.members.some((member) => this.#answers.of(member)?.leaseLeftMs === 0);
     if (!isOut && !isUntaken) {
       this.#leaseOutSinceMs = Infinity;
       const isHeld = this.#someMemberAnswered();
-      if ((isHeld || record.members.length === 0) && this.#hasSession()) this.#rest(nowMs);
+      if ((isHeld || record.members.length === 0) && this.#known.hasSession) this.#rest(nowMs);
       return;
     }
     if (this.#leaseOutSinceMs === Infinity) this.#leaseOutSinceMs = nowMs;
     const outMs = nowMs - this.#leaseOutSinceMs;
     const { awayAfterMs, rescueDelayMs, replaceAfterMs, self } = this.#options;
     const isPredecessor = record.holder.gatewayId === self.gatewayId;
-    const isSessionGone = this.#stamped?.hasSession === false && !this.#mustAskAll();
+    const isSessionGone = this.#known.read?.hasSession === false && !this.#mustAskAll();
     // Who was just named is about to take it.
     const patienceMs = (isPredecessor ? 0 : rescueDelayMs) + (isOut ? 0 : awayAfterMs);
     const mayTake = outMs >= replaceAfterMs || ((isPredecessor || isSessionGone) && outMs >= patienceMs);
@@ -1186,11 +1062,11 @@ export class PartitionHolder {
    * soon as that names it.
    */
   get isUntaken(): boolean {
-    const record = this.#believed();
+    const record = this.#known.believed;
     if (this.#state !== HolderState.ASKING || record === undefined) return false;
     const { number } = record.term;
     return this.#someMemberAnswered()
-      && record.members.every((member) => (this.#answerOf(member)?.termNumber ?? 0) < number);
+      && record.members.every((member) => (this.#answers.of(member)?.termNumber ?? 0) < number);
   }
 
   #areAllGone(members: readonly RecordedMember[]): boolean {
@@ -1200,11 +1076,11 @@ export class PartitionHolder {
   /** Its store is up, in another boot, or has emptied it. */
   #isGone({ storeId, bootId }: RecordedMember): boolean {
     const boot = this.#ports.stores.bootOf(storeId);
-    return boot !== '' && (boot !== bootId || isMemberOf(this.#apart, storeId, bootId));
+    return boot !== '' && (boot !== bootId || isMemberOf(this.#known.apart, storeId, bootId));
   }
 
   #rest(nowMs: number): void {
-    this.#notAwaited.clear();
+    this.#answers.awaitAll();
     this.#enter(HolderState.IDLE, nowMs, 'nothing to take');
   }
 
@@ -1215,7 +1091,7 @@ export class PartitionHolder {
    * the register has forgotten (15).
    */
   #takeOnceHeard(record: PartitionRecord, nowMs: number, why: string): void {
-    if (this.#haveReachableAnswered()) {
+    if (this.#answers.haveReachableAnswered()) {
       this.#takeOver(record, nowMs, why);
     } else if (!this.#isTakeAtStake) {
       this.#isTakeAtStake = true;
@@ -1346,8 +1222,8 @@ export class PartitionHolder {
       );
     });
     this.#fenced = [];
-    this.#notAwaited.clear();
-    for (const { told } of this.#answers.values()) this.#noteForgotten(told);
+    this.#answers.awaitAll();
+    for (const { told } of this.#answers.byStore.values()) this.#noteForgotten(told);
     return this.#set;
   }
 
@@ -1362,13 +1238,13 @@ export class PartitionHolder {
       members, stores, nextTerm: () => this.#firstTerm(),
       isUp: (copy: RecordedMember) => this.#isUp(copy), isGone: (copy: RecordedMember) => this.#isGone(copy),
     };
-    this.#founding = new Founding(this.#options, ports, base, this.#newest, nowMs);
+    this.#founding = new Founding(this.#options, ports, base, this.#known.newest, nowMs);
   }
 
   #goOnFounding(nowMs: number): void {
     const founding = this.#founding;
     if (founding === undefined) return;
-    const over = founding.overFor(this.#newest);
+    const over = founding.overFor(this.#known.newest);
     if (over !== '') {
       this.#enter(HolderState.ASKING, nowMs, over);
       return;
@@ -1378,12 +1254,12 @@ export class PartitionHolder {
       // A path was away for a moment: what its store has is asked again before it may be emptied.
       this.#askUnheard(nowMs);
       if (founding.isUnbegun(nowMs) && this.#readBack(founding.base, nowMs)) return;
-      founding.ask(this.#answers, this.#unheard, nowMs);
+      founding.ask(this.#answers.byStore, this.#answers.unheard, nowMs);
       return;
     }
     const { isLoss, line, unlessSessionOf } = founding.base;
     const isWhole = (copy: GivenUpCopy): boolean => this.#isWhole(copy);
-    const record = { ...founded, gaveUp: this.#eachAlone(founded.gaveUp, line[0]?.epoch ?? 0, isWhole) };
+    const record = { ...founded, gaveUp: eachAlone(founded.gaveUp, line[0]?.epoch ?? 0, isWhole) };
     const mustWaitOut = founding.mustWaitOut(this.#provenDead);
     this.#claimFor({ record, isFounding: true, isLoss, mustWaitOut, unlessSessionOf }, nowMs, 'founded');
   }
@@ -1587,18 +1463,9 @@ export class PartitionHolder {
     return {
       ...members,
       chooseStore: (taken, only) => members.chooseStore([
-        ...taken, ...this.#unheard, ...this.#outside.forgottenStores,
+        ...taken, ...this.#answers.unheard, ...this.#outside.forgottenStores,
       ], only),
     };
-  }
-
-  /** Nobody knows what these were told. */
-  get #unheard(): readonly string[] {
-    return this.#ports.stores.all().filter((storeId) => this.#isUnheard(storeId));
-  }
-
-  #isUnheard(storeId: string): boolean {
-    return this.#answers.get(storeId)?.bootId !== this.#ports.stores.bootOf(storeId);
   }
 
   /** Stores that were not asked yet, or not in this boot: one may know what the register has lost (15). */
@@ -1607,7 +1474,7 @@ export class PartitionHolder {
     this.#askedMs = nowMs;
     const { stores } = this.#ports;
     for (const storeId of stores.all()) {
-      if (stores.bootOf(storeId) === '' || !this.#isUnheard(storeId)) continue;
+      if (stores.bootOf(storeId) === '' || !this.#answers.isUnheard(storeId)) continue;
       stores.ask(storeId, this.#options.self);
     }
   }
@@ -1641,15 +1508,8 @@ export class PartitionHolder {
   // ── the conversation with the register ──────────────────────────────────────────────────────────
 
   #learn(stamped: Stamped, nowMs: number): void {
-    const { record } = stamped;
-    const before = this.#stamped;
-    const isNews = record !== undefined && (this.#newest === undefined || record.epoch > this.#newest.epoch);
-    this.#stamped = stamped;
-    if (record !== undefined) {
-      if (isNews) this.#noteNewest(record);
-      this.#noteEpoch(record.epoch);
-    }
-    if (isNews) this.#talk.learned();
+    const before = this.#known.read;
+    if (this.#known.learn(stamped)) this.#talk.learned();
     if (this.#handing !== undefined) this.#learnHanding(stamped, before, nowMs);
     else if (this.#claim !== undefined && this.#state === HolderState.CLAIMING) {
       this.#learnClaim(stamped, before, nowMs);
@@ -1748,7 +1608,7 @@ export class PartitionHolder {
   /** A store that may know better is silent, and our leases do not show that nobody has taken it. */
   #isRewriteHeldUp(nowMs: number): boolean {
     const set = this.#set;
-    if (set === undefined || this.#rolledBackTo === undefined || this.#hasAskedAll()) return false;
+    if (set === undefined || this.#rolledBackTo === undefined || this.#answers.areComplete()) return false;
     return set.isEmptyPossible || !set.hasAllLeases(nowMs);
   }
 
@@ -1777,8 +1637,8 @@ export class PartitionHolder {
   #mayRewrite(set: PartitionSet, nowMs: number): boolean {
     if (set.hasAllLeases(nowMs) && !set.isEmptyPossible) return true;
     const own = this.#record;
-    if (own === undefined || !this.#hasAskedAll()) return false;
-    const newest = this.#newest;
+    if (own === undefined || !this.#answers.areComplete()) return false;
+    const newest = this.#known.newest;
     if (newest === undefined || newest.epoch <= own.epoch || isSameTerm(newest.term, own.term)) return true;
     this.#lose(nowMs, `stores were told of epoch ${String(newest.epoch)} of another term`);
     return false;
@@ -1790,7 +1650,7 @@ export class PartitionHolder {
       this.#ports.register.read(this.#talk.ask(Question.READ, nowMs));
       return;
     }
-    const stamped = this.#stamped;
+    const stamped = this.#known.read;
     if (stamped === undefined) return;
     // Not sent yet, and a member has died since: what is forgotten here would be nowhere.
     if (this.#changing === undefined && this.#set?.isLevel !== true) this.#handing = undefined;
@@ -1828,7 +1688,7 @@ export class PartitionHolder {
     const left = set.strays(members, this.#outside.adopted)
       .filter(({ storeId, bootId }) => !isMemberOf(gaveUp, storeId, bootId));
     const line = this.#outside.lineWithUndone(own);
-    const record = { ...own, epoch: this.#nextEpoch(), members, gaveUp, left, line };
+    const record = { ...own, epoch: this.#known.nextEpoch(), members, gaveUp, left, line };
     // The session of now stands behind an empty record: it was there before anybody could find one.
     const session = this.#ports.session();
     if (members.length === 0 && set.records.fewestMembers > 0 && nowMs < session.endsMs) {
@@ -1857,27 +1717,9 @@ export class PartitionHolder {
   // ── small things ────────────────────────────────────────────────────────────────────────────────
 
   #noteTold(told: PartitionRecord | undefined): void {
-    if (told === undefined) return;
-    this.#noteEpoch(told.epoch);
-    if (this.#newest === undefined || isNewer(told, this.#newest)) {
-      this.#noteNewest(told);
-      this.#talk.learned();
-      this.#mustRead = true;
-    }
-  }
-
-  #noteNewest(record: PartitionRecord): void {
-    this.#newest = record;
-    this.#apart = [];
-  }
-
-  #noteEpoch(epoch: number): void {
-    if (epoch > this.#highestEpoch) this.#highestEpoch = epoch;
-  }
-
-  #nextEpoch(): number {
-    this.#highestEpoch += 1;
-    return this.#highestEpoch;
+    if (told === undefined || !this.#known.noteTold(told)) return;
+    this.#talk.learned();
+    this.#mustRead = true;
   }
 
   /**
@@ -1885,12 +1727,12 @@ export class PartitionHolder {
    * that is found later must not take that end for newer.
    */
   #firstTerm(): Term {
-    this.#noteEpoch(this.#ports.wallSeconds());
+    this.#known.noteEpoch(this.#ports.wallSeconds());
     return this.#nextTerm();
   }
 
   #nextTerm(): Term {
-    return { number: this.#nextEpoch(), nonce: this.#ports.nonce() };
+    return { number: this.#known.nextEpoch(), nonce: this.#ports.nonce() };
   }
 
   #enter(to: HolderStateValue, nowMs: number, why: string): void {
@@ -1901,7 +1743,7 @@ export class PartitionHolder {
       this.#isLossAtStake = false;
       this.#isTakeAtStake = false;
       this.#provenDead = undefined;
-      this.#unended = undefined;
+      this.#known.noteUnended(undefined);
       this.#mustRead = true;
     }
     this.#enteredMs = nowMs;
@@ -1919,16 +1761,6 @@ export class PartitionHolder {
   #trace(event: string): void {
     this.#ports.trace(`${this.#options.partition} ${event}`);
   }
-}
-
-/**
- * What a store was told against what the register says: of two in one epoch, the register's was
- * made after a rollback (15).
- */
-function isNewer(told: PartitionRecord, read: PartitionRecord): boolean {
-  if (told.epoch !== read.epoch) return told.epoch > read.epoch;
-  // What is left of one that has ended names no member any more.
-  return !isSameTerm(told.term, read.term) || (!isEnded(read) && !isSameSet(told.members, read.members));
 }
 
 /** It has no copy, and knows no later term or record: by such a one what a deposed holder had is dropped. */

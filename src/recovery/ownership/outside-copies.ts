@@ -31,12 +31,10 @@ import type {
   GivenUpCopy, PartitionRecord, PastTerm, RecordedMember, Term,
 } from '../../protocol/partition-record.js';
 import { isEnded, isMemberOf, isOfLine, isSameTerm, lineWith } from '../../protocol/partition-record.js';
+import { withGivenUp } from './given-up-copies.js';
 import { MemberState } from './member.js';
 import type { PartitionSet } from './partition-set.js';
 import type { HolderPorts } from './ports.js';
-
-/** Members of two losses or more. */
-const GONE_KEPT = 6;
 
 /** A copy of a record that was undone. */
 interface ForgottenCopy extends GivenUpCopy {
@@ -209,17 +207,4 @@ export class OutsideCopies {
       .slice(0, Math.max(0, GAVE_UP_MAX - own.gaveUp.length))
       .map(({ storeId, bootId, epoch }) => ({ storeId, bootId, epoch }));
   }
-}
-
-/**
- * Who gave up so many of one partition's copies does not wait for the first. Of those that are gone, the last
- * few stay: whose disk is away has not lost memory after memory since.
- */
-export function withGivenUp(
-  { gaveUp }: Pick<PartitionRecord, 'gaveUp'>, added: readonly GivenUpCopy[],
-): readonly GivenUpCopy[] {
-  const before = gaveUp.filter(({ storeId, bootId }) => !isMemberOf(added, storeId, bootId));
-  const gone = before.filter(({ isGone }) => isGone === true).slice(-GONE_KEPT);
-  const stay = before.filter((copy) => copy.isGone !== true || gone.includes(copy));
-  return [...stay, ...added].slice(-GAVE_UP_MAX);
 }
