@@ -1,17 +1,18 @@
 /**
  * Deletes statements of the code that promises the most, one at a time and drawn by a seed, and asks whether
- * anything fails: the compiler, a unit test near the file, seeds of both simulations, a scenario, any unit
- * test; of the client of etcd, the tests with a real etcd; of the rest, at the end, processes whose links and
- * lives are cut. What nothing misses is a statement that should go, or one that needs a test. Which statements
- * are drawn: statements.ts.
+ * anything fails, in stages: the compiler and the unit tests near the file; seeds of both simulations;
+ * scenarios; all unit tests; at last, processes whose links and lives are cut (of the client of etcd, the tests
+ * with a real etcd). Each stage tries all that the one before did not catch, so that a run which is ended early
+ * has tried each statement by the quick ones. What nothing misses is a statement that should go, or one that
+ * needs a test. Which statements are drawn: statements.ts.
  *
  *     node dist/test/simulation/deletions/main.js [--seed N] [--count M] [--json FILE]
  *                                                  [--jobs J] [--sim-seeds S]
  *
  * Each try runs on a copy of the build in a folder of its own. A check that fails there is run again on the
  * build itself: it has caught the deletion only if it passes here. A hang is a failure. The compiler is
- * asked about the changed file alone. A check that never comes to the statement is left out (coverage.ts);
- * those with processes that are killed are not. FILE gets a line a try; with the same FILE a run goes on where it was
+ * asked about the changed file alone. A scenario or far test that never comes to the statement is left out
+ * (coverage.ts). FILE gets a line for each statement and stage; with the same FILE a run goes on where it was
  * ended. The exit code is 0 if at least 95 % of what compiles was caught.
  */
 import { spawn } from 'node:child_process';
@@ -39,7 +40,8 @@ const WITH_ETCD = ['contract', 'faults', 'security', 'end']
   .map((each) => `dist/test/thirdparty/etcd/etcd-${each}.test.js`);
 const WITH_PROCESSES = ['link-faults', 'stream-faults', 'kill', 'heal', 'rescue', 'rolling', 'register-file']
   .map((each) => `dist/test/process/${each}.test.js`);
-/** A test file ends within seconds, 60 seeds within one minute; the rest is for a busy machine. */
+/** A unit test ends within seconds, a scenario or 60 seeds within one minute; the rest is for a busy machine. */
+const UNIT_HANG_MS = 60_000;
 const HANG_MS = 300_000;
 /** One with processes within two minutes. */
 const LONG_HANG_MS = 900_000;
@@ -47,9 +49,15 @@ const SHOWN_MAX = 90;
 /** The build's last line, which a try has not. */
 const SOURCE_MAP = /\/\/# sourceMappingURL=.*$/;
 
+const STAGES = ['near', 'seeds', 'scenario', 'far', 'long'] as const;
+type Stage = (typeof STAGES)[number];
+const BY = ['compiler', 'unit', 'simulation', 'ownership', 'scenario', 'etcd', 'process'] as const;
+
 interface Tried {
   readonly at: string;
   readonly text: string;
+  /** The last one tried. */
+  readonly stage: Stage;
   /** Of BY, or '' if nothing failed. */
   readonly by: (typeof BY)[number] | '';
   /** The check that failed. */
@@ -62,8 +70,6 @@ interface Check {
   readonly command: readonly string[];
   readonly hangMs: number;
 }
-
-const BY = ['compiler', 'unit', 'simulation', 'ownership', 'scenario', 'etcd', 'process'] as const;
 
 const say = (text: string): void => void process.stdout.write(`${text}\n`);
 const read = (file: string): string => readFileSync(join(PROJECT, file), 'utf8');
@@ -111,22 +117,29 @@ class Importers {
 
 const builtOf = (file: string): string => join('dist', file.replace(/\.ts$/, '.js'));
 
-function checksFor(importers: Importers, file: string, seeds: number): Check[] {
+function checksFor(importers: Importers, file: string, stage: Stage, seeds: number): Check[] {
   const many = ['--seed', '1', '--seeds', String(seeds)];
-  const each = (by: Check['by'], files: readonly string[], hangMs = HANG_MS): Check[] =>
+  const each = (by: Check['by'], files: readonly string[], hangMs: number): Check[] =>
     files.map((name) => ({ by, command: [name], hangMs }));
-  const near = each('unit', importers.of(file).map(builtOf));
-  const isFar = (name: string): boolean => near.every(({ command }) => command[0] !== name);
-  const far = each('unit', filesBelow('test/unit', '.test.ts').map(builtOf).filter(isFar));
-  if (file.startsWith(ETCD_CLIENT)) return [...near, ...each('etcd', WITH_ETCD, LONG_HANG_MS), ...far];
-  return [
-    ...near,
-    { by: 'simulation', command: ['dist/test/simulation/main.js', '--jobs', '1', ...many], hangMs: HANG_MS },
-    { by: 'ownership', command: ['dist/test/simulation/ownership/main.js', ...many], hangMs: HANG_MS },
-    ...each('scenario', filesBelow('test/scenario', '.test.ts').map(builtOf)),
-    ...far,
-    ...each('process', WITH_PROCESSES, LONG_HANG_MS),
-  ];
+  const near = importers.of(file);
+  const isOfEtcd = file.startsWith(ETCD_CLIENT);
+  switch (stage) {
+    case 'near':
+      return each('unit', near.map(builtOf), UNIT_HANG_MS);
+    case 'far': {
+      const far = filesBelow('test/unit', '.test.ts').filter((name) => !near.includes(name));
+      return each('unit', far.map(builtOf), UNIT_HANG_MS);
+    }
+    case 'long':
+      return isOfEtcd ? each('etcd', WITH_ETCD, LONG_HANG_MS) : each('process', WITH_PROCESSES, LONG_HANG_MS);
+    case 'seeds':
+      return isOfEtcd ? [] : [
+        { by: 'simulation', command: ['dist/test/simulation/main.js', '--jobs', '1', ...many], hangMs: HANG_MS },
+        { by: 'ownership', command: ['dist/test/simulation/ownership/main.js', ...many], hangMs: HANG_MS },
+      ];
+    case 'scenario':
+      return isOfEtcd ? [] : each('scenario', filesBelow('test/scenario', '.test.ts').map(builtOf), HANG_MS);
+  }
 }
 
 /** Does it end with 0, in time? */
@@ -140,7 +153,10 @@ function passes(root: string, { command, hangMs }: Check, env = process.env): Pr
   });
 }
 
-/** Which of the drawn statements a check comes to: asked once a check, when the first try needs to know. */
+/**
+ * Which of the drawn statements a check comes to: asked once a check, when the first try needs to know, and of
+ * those that few statements come to. What a process that is killed came to is not known.
+ */
 class Reach {
   readonly #places: ReadonlyMap<Statement, Place>;
   readonly #executedBy = new Map<string, Promise<ReadonlySet<Place>>>();
@@ -149,9 +165,9 @@ class Reach {
     this.#places = places;
   }
 
-  async mayNotice(check: Check, statement: Statement): Promise<boolean> {
+  async mayNotice(check: Check, stage: Stage, statement: Statement): Promise<boolean> {
     const place = this.#places.get(statement);
-    if (check.by === 'process' || check.by === 'etcd' || place === undefined) return true;
+    if ((stage !== 'scenario' && stage !== 'far') || place === undefined) return true;
     const name = check.command.join(' ');
     let executed = this.#executedBy.get(name);
     if (executed === undefined) {
@@ -184,22 +200,22 @@ function copyProject(): string {
 }
 
 async function tryWithout(
-  statement: Statement, compiler: Compiler, checks: readonly Check[], reach: Reach,
+  statement: Statement, stage: Stage, compiler: Compiler, checks: readonly Check[], reach: Reach,
 ): Promise<Tried> {
-  const found = { at: atOf(statement), text: statement.text };
+  const found = { at: atOf(statement), text: statement.text, stage };
   const whole = read(statement.file);
   const built = read(builtOf(statement.file)).replace(SOURCE_MAP, '');
   if (compiler.emitted(whole) !== built) {
     throw new Error(`the build has another ${statement.file} than src: run npm run build`);
   }
   const text = withoutStatement(whole, statement);
-  const error = compiler.errorIn(statement.file, text);
+  const error = stage === 'near' ? compiler.errorIn(statement.file, text) : '';
   if (error !== '') return { ...found, by: 'compiler', check: error };
   const root = copyProject();
   try {
     writeFileSync(join(root, builtOf(statement.file)), compiler.emitted(text));
     for (const check of checks) {
-      if (!await reach.mayNotice(check, statement) || await passes(root, check)) continue;
+      if (!await reach.mayNotice(check, stage, statement) || await passes(root, check)) continue;
       const name = check.command.join(' ');
       if (await passes(PROJECT, check)) return { ...found, by: check.by, check: name };
       say(`fails without any deletion, or is too slow: ${name}`);
@@ -210,6 +226,7 @@ async function tryWithout(
   }
 }
 
+/** Of each statement, the last stage that it was tried by. */
 function knownOf(file: string): Map<string, Tried> {
   const lines = file !== '' && existsSync(file) ? readFileSync(file, 'utf8').split('\n') : [];
   const tries = lines.filter((line) => line !== '').map((line) => JSON.parse(line) as Tried);
@@ -217,18 +234,26 @@ function knownOf(file: string): Map<string, Tried> {
 }
 
 function tell(tried: Tried): void {
-  const by = tried.by === '' ? 'SURVIVED' : tried.by;
+  const by = tried.by === '' ? `not caught by ${tried.stage}` : tried.by;
   say(`${by}  ${tried.at}  ${tried.text.slice(0, SHOWN_MAX)}  ${tried.check}`);
 }
 
-function table(tries: readonly Tried[]): boolean {
+function caughtOf(tries: readonly Tried[]): { readonly compiled: number; readonly caught: number } {
   const count = (by: string): number => tries.filter((tried) => tried.by === by).length;
   const compiled = tries.length - count('compiler');
-  const caught = compiled - count('');
-  say(`\n${String(tries.length)} drawn`);
-  for (const by of BY) say(`  ${by}: ${String(count(by))}`);
-  say(`  survived: ${String(count(''))}\nof what compiles: ${String(caught)} of ${String(compiled)} caught`);
+  return { compiled, caught: compiled - count('') };
+}
+
+function isEnough(tries: readonly Tried[]): boolean {
+  const { compiled, caught } = caughtOf(tries);
   return caught >= compiled * CAUGHT_LEAST;
+}
+
+function table(stage: Stage, tries: readonly Tried[]): void {
+  const { compiled, caught } = caughtOf(tries);
+  say(`\nafter ${stage}: ${String(tries.length)} drawn`);
+  for (const by of BY) say(`  ${by}: ${String(tries.filter((tried) => tried.by === by).length)}`);
+  say(`of what compiles: ${String(caught)} of ${String(compiled)} caught\n`);
 }
 
 async function main(): Promise<void> {
@@ -240,22 +265,32 @@ async function main(): Promise<void> {
   const seeds = numberOf('sim-seeds', values['sim-seeds'], 'whole');
   const json = values.json === '' ? '' : resolve(values.json);
   const known = knownOf(json);
-  const waiting = draw(numberOf('seed', values.seed, 'whole'), numberOf('count', values.count, 'whole'));
+  const drawn = draw(numberOf('seed', values.seed, 'whole'), numberOf('count', values.count, 'whole'));
   const compiler = new Compiler(PROJECT);
-  const reach = new Reach(new Map(waiting.map((statement) => [statement, placeOf(statement, compiler)])));
+  const reach = new Reach(new Map(drawn.map((statement) => [statement, placeOf(statement, compiler)])));
   const importers = new Importers();
-  const tries: Tried[] = [];
-  const work = async (): Promise<void> => {
-    for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
-      const before = known.get(nameOf({ at: atOf(next), text: next.text }));
-      const tried = before ?? await tryWithout(next, compiler, checksFor(importers, next.file, seeds), reach);
-      tries.push(tried);
-      tell(tried);
-      if (before === undefined && json !== '') appendFileSync(json, `${JSON.stringify(tried)}\n`);
-    }
-  };
-  await Promise.all(Array.from({ length: numberOf('jobs', values.jobs, 'whole') }, work));
-  process.exitCode = table(tries) ? 0 : 1;
+  const last = new Map<Statement, Tried>();
+  for (const statement of drawn) {
+    const before = known.get(nameOf({ at: atOf(statement), text: statement.text }));
+    if (before !== undefined) last.set(statement, before);
+  }
+  for (const stage of STAGES) {
+    const isOpen = (tried: Tried | undefined): boolean => tried === undefined
+      || (tried.by === '' && STAGES.indexOf(tried.stage) < STAGES.indexOf(stage));
+    const waiting = drawn.filter((statement) => isOpen(last.get(statement)));
+    const work = async (): Promise<void> => {
+      for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
+        const checks = checksFor(importers, next.file, stage, seeds);
+        const tried = await tryWithout(next, stage, compiler, checks, reach);
+        last.set(next, tried);
+        tell(tried);
+        if (json !== '') appendFileSync(json, `${JSON.stringify(tried)}\n`);
+      }
+    };
+    await Promise.all(Array.from({ length: numberOf('jobs', values.jobs, 'whole') }, work));
+    table(stage, [...last.values()]);
+  }
+  process.exitCode = isEnough([...last.values()]) ? 0 : 1;
 }
 
 await runProgram('deletions', import.meta.url, main);
