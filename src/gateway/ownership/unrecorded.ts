@@ -4,7 +4,8 @@
  * itself (rule 15 of docs/model); one that starts later knows none, and mail of a gateway that stays dead
  * would lie there unseen. So each store is asked now and then for which partitions its copy counts, or is
  * served by nobody, and those without a record are met like any others (holdings.ts): who may take them, and
- * when, is decided by what all stores were told.
+ * when, is decided by what all stores were told. So are those of a record that names no store which is known
+ * here: the register was put back to before their copies moved, and those stores may have been taken out since.
  *
  *   a store is up ─ soon, then again and again / LIST ─► LISTED, page by page ─ the last ─► what has none
  */
@@ -18,7 +19,7 @@ import type { MetPartition, OwnershipRegister } from './ownership-register.js';
 
 export interface UnrecordedPorts {
   readonly packer: Packer;
-  readonly mirrors: Pick<Mirrors, 'stores' | 'askFlush'>;
+  readonly mirrors: Pick<Mirrors, 'stores' | 'storeOf' | 'askFlush'>;
   readonly register: Pick<OwnershipRegister, 'partition' | 'givenUp'>;
 }
 
@@ -27,7 +28,7 @@ interface AskedStore {
   nextMs: number;
   /** Of the pages so far. */
   pages: string[];
-  /** Without a record when all pages were there. */
+  /** Unrecorded when all pages were there. */
   names: readonly string[];
 }
 
@@ -72,17 +73,17 @@ export class UnrecordedPartitions {
       [...this.#ports.register.givenUp().values()].flat().map(({ partition }) => partition),
     );
     asked.names = asked.pages.filter(
-      (name) => this.#ports.register.partition(name) === undefined && !given.has(name),
+      (name) => this.#isUnrecorded(name) && !given.has(name),
     );
     asked.pages = [];
   }
 
-  /** Those that have no record to this moment, with the stores that have them. */
+  /** Those that are unrecorded to this moment, with the stores that have them. */
   *met(): IterableIterator<MetPartition> {
     const stores = new Map<string, string[]>();
     for (const [storeId, { names }] of this.#stores) {
       for (const name of names) {
-        if (this.#ports.register.partition(name) !== undefined) continue;
+        if (!this.#isUnrecorded(name)) continue;
         stores.set(name, [...stores.get(name) ?? [], storeId]);
       }
     }
@@ -97,6 +98,14 @@ export class UnrecordedPartitions {
   /** It has ended. */
   forget(partition: string): void {
     for (const asked of this.#stores.values()) asked.names = asked.names.filter((name) => name !== partition);
+  }
+
+  #isUnrecorded(partition: string): boolean {
+    const { register, mirrors } = this.#ports;
+    const met = register.partition(partition);
+    if (met === undefined) return true;
+    return !met.isEnded && met.stores.length > 0
+      && met.stores.every((storeId) => mirrors.storeOf(storeId) === undefined);
   }
 
   #ask(store: StorePort, after: string): void {

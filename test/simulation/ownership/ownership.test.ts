@@ -51,6 +51,7 @@ const FOUND_SINCE: readonly (readonly [string, number])[] = [
   ['what an order reads back repeats what was ended since, whatever a memory knows that the order deposes', 493000700],
   ['a disk that is found after the end of a partition is told of it', 902],
   ['what was begun anew is not of the line of an end that a late disk remembers', 7125],
+  ['a record is put back whose stores were taken out since: its mail is found where it is', 650009911],
 ];
 const MUTANTS_A_RUN = 3;
 /** The first of them: those that take few seeds. */

@@ -751,7 +751,9 @@ class Run {
       && !this.#plan.faults.includes('empty') && !this.#plan.faults.includes('moved-back')
       && !this.#plan.faults.includes('rollback') && !world.rare.has('copies given up')
       // Nor is mail on late disks taken in before, where nobody remembers its record.
-      && !world.rare.has('site without its disks');
+      && !world.rare.has('site without its disks')
+      // Nor does a new id begin before that.
+      && (this.#plan.ids === undefined || this.#haveAllBegun());
     for (const heal of [...this.#healers]) heal();
     // Whoever hears the register again is told by its watch what has changed meanwhile.
     for (const process of world.processes) {
@@ -770,6 +772,15 @@ class Run {
     for (const gateway of world.gateways) {
       for (const process of gateway.isConfigured ? gateway.processes.slice(0, -1) : [...gateway.processes]) if (world.mayLose([process.key])) world.killProcess(process);
     }
+  }
+
+  /** Each partition of those that run has a record, with a copy that can be read. */
+  #haveAllBegun(): boolean {
+    const world = this.#world;
+    return world.partitions.filter(({ gatewayId }) => world.gatewayOf(gatewayId).isConfigured).every(({ partition }) => {
+      const members = world.custody.truth(partition)?.members ?? [];
+      return world.stores.some((store) => store.isUp && isMemberOf(members, store.storeId, store.bootId));
+    });
   }
 
   #person(): void {
