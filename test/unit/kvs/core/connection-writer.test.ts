@@ -63,6 +63,19 @@ describe('an outbox', () => {
     assert.deepEqual(peer.sequences, counted(20_000));
   });
 
+  test('tells how much waits, bodies too, and nothing when it has been written', () => {
+    const peer = new Peer();
+    const outbox = new ConnectionWriter({ crc32 });
+    outbox.frame(ACK, 1, CONTROL);
+    const { bytes } = outbox;
+    assert.ok(bytes > CONTROL.length);
+    outbox.frameWithBodies(ACK, 2, CONTROL, new Uint8Array(1000));
+    assert.equal(outbox.bytes, 2 * bytes + 1000);
+    outbox.flush(peer);
+    assert.equal(outbox.bytes, 0);
+    assert.deepEqual(peer.sequences, [1, 2]);
+  });
+
   test('leaves what waits as it is, and takes up one buffer again when all has left', () => {
     const peer = new Peer();
     const outbox = new ConnectionWriter({ crc32 });

@@ -422,6 +422,23 @@ describe('a store on real sockets', () => {
     assert.equal((await other.next(types.CLOSE)).values[0], CLOSE_MALFORMED);
   });
 
+  test('closes on a request of any kind that holds something else', async (t) => {
+    const store = await running(t);
+    const requests = {
+      HEARTBEAT: types.HEARTBEAT, FENCE: types.FENCE, CHANGES: types.CHANGES, ASK: types.ASK, TELL: types.TELL, LIST: types.LIST,
+      RELEASE: types.RELEASE, TEXTS: types.TEXTS, REFILL: types.REFILL, REFILL_END: types.REFILL_END, PULL: types.PULL,
+      TAIL: types.TAIL, FETCH: types.FETCH,
+    };
+    for (const [name, type] of Object.entries(requests)) {
+      const gateway = await TestGateway.join(store);
+      gateway.send(type, packer.pack([new Map()]));
+      const { values: [reason, text] } = await gateway.next(types.CLOSE);
+      assert.equal(reason, CLOSE_MALFORMED);
+      assert.ok(String(text).startsWith(`${name}: `), `${name}: ${String(text)}`);
+      await gateway.closed;
+    }
+  });
+
   test('closes when a sequence number is left out', async (t) => {
     const store = await running(t);
     const gateway = await TestGateway.join(store);

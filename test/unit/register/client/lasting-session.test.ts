@@ -105,6 +105,19 @@ test('an attempt whose answer is lost is followed by another session, not by the
   assert.equal(session.id, line.asked[1]?.session);
 });
 
+test('an answer of before the line was lost says nothing of the session that is renewed', () => {
+  const { session, line, told, act } = open();
+  act(0);
+  line.asked[0]?.done({ kind: 'granted', ttlMs: TTL_MS });
+  act(4_000);
+  session.lineDown();
+  line.asked[1]?.done({ kind: 'gone' });
+  act(4_010);
+  assert.deepEqual([line.asked.map(({ call }) => call), told], [['grant', 'renew', 'renew'], ['open']]);
+  line.asked[2]?.done({ kind: 'granted', ttlMs: TTL_MS });
+  assert.equal(session.validUntilMs, 4_010 + TTL_MS - DRIFT_MS);
+});
+
 test('closing revokes what may have been granted, and is given up at its deadline', () => {
   const { session, line, act } = open();
   act(0);

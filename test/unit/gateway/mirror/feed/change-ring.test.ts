@@ -71,6 +71,8 @@ describe('change ring', () => {
         assert.ok(ring.usedBytes <= 10_000);
       }
       for (const story of stories) {
+        const base = ring.baseOf(story.handle) ?? assert.fail('it was begun');
+        assert.deepEqual([base.digestA, base.digestB], story.digests[base.number], 'what is let go leads to where it begins now');
         let oldest = story.number;
         for (let n = story.number; n >= 0; n--) {
           const [a, b] = story.digests[n] ?? [0, 0];
