@@ -1283,6 +1283,23 @@ describe('a PARTIAL holder', () => {
     assert.deepEqual(stage.changes.at(-1)?.record.gaveUp, [{ ...d, isAlone: true }, a]);
   });
 
+  test('and can not be read to its end leaves the record, and no other with it', async () => {
+    const copies = ['c', 'd'].map((storeId) => ({ storeId, bootId: 'b1', epoch: 2 }));
+    const stage = new Stage();
+    stage.answerRead('r1', { ...recordOf(4, OLDER, 'a'), gaveUp: copies });
+    for (const storeId of ['b', 'c']) stage.up.delete(storeId);
+    stage.asked('a', true);
+    stage.tick();
+    const { term } = stage.apply('r2');
+    await stage.untilHeld('a', term);
+    stage.up.set('d', 'b1');
+    stage.tick();
+    assert.deepEqual(stage.adopts, ['d']);
+    stage.holder.onGivenUpGone({ storeId: 'd', bootId: 'b1' }, stage.nowMs);
+    stage.tick(3);
+    assert.deepEqual(stage.changes.at(-1)?.record.gaveUp, copies.slice(0, 1));
+  });
+
   test('and stands alone stays in the record when one that counted in its epoch is taken in, or read', async () => {
     const [c, d, e] = ['c', 'd', 'e'].map((storeId) => ({ storeId, bootId: 'b1', epoch: 2 }));
     const alone = { ...e ?? assert.fail(), isAlone: true as const };
