@@ -5,7 +5,8 @@
  * would lie there unseen. So each store is asked now and then for which partitions its copy counts, or is
  * served by nobody, and those without a record are met like any others (holdings.ts): who may take them, and
  * when, is decided by what all stores were told. So are those of a record that names no store which is known
- * here: the register was put back to before their copies moved, and those stores may have been taken out since.
+ * here: the register was put back to before their copies moved, and those stores may have been taken out
+ * since.
  *
  *   a store is up ─ soon, then again and again / LIST ─► LISTED, page by page ─ the last ─► what has none
  */

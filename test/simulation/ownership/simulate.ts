@@ -500,7 +500,10 @@ class Run {
     for (const { partition } of world.partitions) {
       // What operators decided since the backup is forgotten with it.
       world.custody.queuesReleased(partition);
-      if (world.copiesOf(partition).length === 0) world.custody.forget(partition);
+      if (world.copiesOf(partition).length > 0) continue;
+      // Nothing of it is left, and nobody is told of that by a record any more: it may begin as if it were new.
+      world.custody.loseNew(partition);
+      world.custody.forget(partition);
     }
     return true;
   }
