@@ -98,6 +98,19 @@ describe('loss of a path', () => {
     assert.equal(bench.b.hello().flags, 0);
   });
 
+  test('the standby takes answers to heartbeats, and whatever else is said on it ends it', () => {
+    const bench = new LinkBench();
+    bench.up();
+    for (let i = 0; i < 20; i++) {
+      bench.pass(50);
+      for (const path of [bench.a, bench.b]) if (path.last().type === types.HEARTBEAT) path.beat(1);
+    }
+    assert.equal(bench.states(), 'A RUN, B READY');
+    bench.b.ack(1, 99);
+    assert.equal(bench.states(), 'A RUN, B NG');
+    assert.deepEqual(bench.told, []);
+  });
+
   test('late events of an earlier connection change nothing', () => {
     const bench = new LinkBench({}, false);
     bench.up();
