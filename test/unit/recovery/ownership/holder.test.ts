@@ -1283,10 +1283,10 @@ describe('a PARTIAL holder', () => {
     assert.deepEqual(stage.changes.at(-1)?.record.gaveUp, [{ ...d, isAlone: true }, a]);
   });
 
-  test('and can not be read to its end leaves the record, and no other with it', async () => {
-    const copies = ['c', 'd'].map((storeId) => ({ storeId, bootId: 'b1', epoch: 2 }));
+  /** Held with a alone; of the copies that were given up, the one at d is back, and is read. */
+  async function takingIn(gaveUp: PartitionRecord['gaveUp']): Promise<Stage> {
     const stage = new Stage();
-    stage.answerRead('r1', { ...recordOf(4, OLDER, 'a'), gaveUp: copies });
+    stage.answerRead('r1', { ...recordOf(4, OLDER, 'a'), gaveUp });
     for (const storeId of ['b', 'c']) stage.up.delete(storeId);
     stage.asked('a', true);
     stage.tick();
@@ -1295,6 +1295,12 @@ describe('a PARTIAL holder', () => {
     stage.up.set('d', 'b1');
     stage.tick();
     assert.deepEqual(stage.adopts, ['d']);
+    return stage;
+  }
+
+  test('and can not be read to its end leaves the record, and no other with it', async () => {
+    const copies = ['c', 'd'].map((storeId) => ({ storeId, bootId: 'b1', epoch: 2 }));
+    const stage = await takingIn(copies);
     stage.holder.onGivenUpGone({ storeId: 'd', bootId: 'b1' }, stage.nowMs);
     stage.tick(3);
     assert.deepEqual(stage.changes.at(-1)?.record.gaveUp, copies.slice(0, 1));
@@ -1303,17 +1309,7 @@ describe('a PARTIAL holder', () => {
   test('and stands alone stays in the record when one that counted in its epoch is taken in, or read', async () => {
     const [c, d, e] = ['c', 'd', 'e'].map((storeId) => ({ storeId, bootId: 'b1', epoch: 2 }));
     const alone = { ...e ?? assert.fail(), isAlone: true as const };
-    const stage = new Stage();
-    stage.answerRead('r1', { ...recordOf(4, OLDER, 'a'), gaveUp: [c, d, alone].filter((each) => each !== undefined) });
-    stage.up.delete('b');
-    stage.up.delete('c');
-    stage.asked('a', true);
-    stage.tick();
-    const { term } = stage.apply('r2');
-    await stage.untilHeld('a', term);
-    stage.up.set('d', 'b1');
-    stage.tick();
-    assert.deepEqual(stage.adopts, ['d']);
+    const stage = await takingIn([c, d, alone].filter((each) => each !== undefined));
     stage.holder.onAdopted(d ?? assert.fail(), stage.nowMs);
     stage.tick(3);
     assert.deepEqual(stage.changes.at(-1)?.record.gaveUp, [alone]);
