@@ -128,6 +128,11 @@ async function leftInRegister(name: string): Promise<string> {
   return (await etcd.ctl('get', '--prefix', '--keys-only', `/twinpost/${name}/rules/orders/`)).trim();
 }
 
+/** Each gateway adds its own partitions, one after the other. */
+async function isKeptOf(name: string, gatewayId: string): Promise<boolean> {
+  return (await etcd.ctl('get', '--prefix', '--print-value-only', `/twinpost/${name}/rules/orders/`)).includes(`"${gatewayId}/`);
+}
+
 describe('an order while a gateway is dead', { timeout: 600_000 }, () => {
   test('names it, and none of its mail that is meant is tried after its takeover', async (t) => {
     const story = await deleted('taken', true);
@@ -188,7 +193,8 @@ test('an order in whose grace a gateway is killed, and started again at once, go
   t.after(() => cluster.stop());
   const [, second] = cluster.gateways;
   const told = run('queue', 'delete', '--client', FLOODER, '--grace', '15s', '--reason', 'flood');
-  await until('it stands in the register', async () => await leftInRegister('grace') !== '', BOUND_MS, cluster.gateway);
+  await until('it stands in the register for mail of both', async () => await isKeptOf('grace', 'gateway-1') && isKeptOf('grace', 'gateway-2'),
+    BOUND_MS, cluster.gateway);
   await second?.gateway.kill();
   cluster.sink.start();
   await cluster.sink.ready();
