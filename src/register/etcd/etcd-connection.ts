@@ -241,7 +241,6 @@ export class EtcdConnection {
   close(): void {
     this.#isEnded = true;
     for (const stream of this.#streams) stream.cancel();
-    this.#streams.clear();
     this.#made?.close();
     this.#sockets.end();
   }

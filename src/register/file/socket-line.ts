@@ -95,7 +95,6 @@ export class SocketLine implements Line {
   }
 
   #connect(): void {
-    if (this.#isClosed) return;
     const socket = net.connect({ path: this.#path });
     this.#socket = socket;
     let why = 'the process that keeps the register has closed the connection';

@@ -107,6 +107,15 @@ test('it is gone with its process, at once when that closes it', async () => {
   assert.equal(await keyed.hand.get(KEY), undefined);
 });
 
+test('what it asked before it was closed is answered to nobody', async () => {
+  const keyed = await new Keyed().stands();
+  keyed.key.onNews(undefined);
+  assert.equal(keyed.key.state, CHECKING);
+  keyed.key.close(() => undefined);
+  keyed.world.run(2_000);
+  assert.deepEqual([keyed.key.state, keyed.standing], [CLOSED, ['3']]);
+});
+
 test('a session that a register forgot is followed by another', async () => {
   const keyed = await new Keyed().stands();
   const first = keyed.key.session().id;

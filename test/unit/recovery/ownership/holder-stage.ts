@@ -44,6 +44,8 @@ export class Stage {
   readonly fills: string[] = [];
   readonly adopts: string[] = [];
   readonly fences: string[] = [];
+  /** Stores that were asked what they have. */
+  readonly asks: string[] = [];
   readonly told: string[] = [];
   readonly released: string[] = [];
   readonly readFrom: string[] = [];
@@ -170,7 +172,7 @@ export class Stage {
         all: () => [...this.up.keys()],
         areAllKnown: () => this.areStoresKnown,
         bootOf: (storeId) => this.up.get(storeId) ?? '',
-        ask: () => { /* Answered by hand. */ },
+        ask: (storeId) => { this.asks.push(storeId); },
         fence: ({ storeId }) => { this.fences.push(storeId); },
         found: (storeId, _bootId, term, knownEpoch) => { this.founds.push({ storeId, term, knownEpoch }); },
         release: ({ storeId }) => { this.released.push(storeId); },

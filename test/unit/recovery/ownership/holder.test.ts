@@ -308,6 +308,34 @@ test('asks for a person only when every store that can be reached has said what 
   assert.equal(stage.holder.giveUp(['a', 'b'], stage.nowMs), false);
 });
 
+test('asks no store again that has said in this boot what it was told, and none that is down', () => {
+  const stage = new Stage();
+  stage.hold();
+  const before = stage.asks.length;
+  stage.tick(10);
+  assert.equal(stage.asks.length, before);
+  stage.up.set('c', '');
+  stage.holder.onLinkDown('c', stage.nowMs);
+  stage.tick(10);
+  assert.equal(stage.asks.length, before);
+  stage.up.set('c', 'b2');
+  stage.holder.onLinkUp('c', 'b2', stage.nowMs);
+  stage.tick(10);
+  const again = stage.asks.slice(before);
+  assert.ok(again.length > 0 && again.every((storeId) => storeId === 'c'), again.join());
+});
+
+test('that an older question gets no answer puts off nothing that is asked now', () => {
+  const stage = new Stage();
+  stage.answerRead('r1', recordOf(1, OLDER, 'a', 'b'));
+  const [answered = 0] = stage.reads;
+  for (let i = 0; i < 20; i += 1) {
+    stage.tick();
+    stage.holder.onNoAnswer(answered, stage.nowMs);
+  }
+  assert.ok(stage.reads.length > 1, 'it is read again');
+});
+
 test('takes nothing before every store that can be reached has said what it was told', () => {
   const stage = new Stage();
   stage.answerRead('r1', recordOf(1, OLDER, 'a', 'b'));

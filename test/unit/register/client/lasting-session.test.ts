@@ -48,7 +48,7 @@ const TTL_MS = 10_000;
 /** What is taken off for the drift of two clocks: 1% and 200 ms. */
 const DRIFT_MS = 300;
 
-function open(): { session: LastingSession; line: AskedLine; told: string[]; act(nowMs: number): void; } {
+function open(onChange = (): void => {}): { session: LastingSession; line: AskedLine; told: string[]; act(nowMs: number): void; } {
   const told: string[] = [];
   const line = new AskedLine();
   const session = new LastingSession(TTL_MS, {
@@ -59,7 +59,7 @@ function open(): { session: LastingSession; line: AskedLine; told: string[]; act
     soon: (run) => {
       run();
     },
-    onChange: () => {},
+    onChange,
   });
   return {
     session,
@@ -116,6 +116,19 @@ test('an answer of before the line was lost says nothing of the session that is 
   assert.deepEqual([line.asked.map(({ call }) => call), told], [['grant', 'renew', 'renew'], ['open']]);
   line.asked[2]?.done({ kind: 'granted', ttlMs: TTL_MS });
   assert.equal(session.validUntilMs, 4_010 + TTL_MS - DRIFT_MS);
+});
+
+test('who acts for it is told of each answer, and acts again', () => {
+  let changes = 0;
+  const { session, line, act } = open(() => { changes += 1; });
+  act(0);
+  line.asked[0]?.done({ kind: 'granted', ttlMs: TTL_MS });
+  assert.equal(changes, 1);
+  session.close(() => {});
+  const before = changes;
+  act(10);
+  line.asked[1]?.done({ kind: 'gone' });
+  assert.deepEqual([session.isOver, changes], [true, before + 1]);
 });
 
 test('closing revokes what may have been granted, and is given up at its deadline', () => {

@@ -98,6 +98,7 @@ test('a state that is refused is nowhere; one that is unsure is told and read on
   const later = host.put('c');
   host.turn();
   assert.deepEqual([reads, later.map(({ kind }) => kind), told], [['failed'], ['refused'], []]);
+  assert.equal(host.keeping.length, 0, 'the disk is left alone for a while');
   // Tried again by itself, also while calls keep coming.
   for (let i = 0; i < 15; i++) {
     host.put('d');
