@@ -26,7 +26,7 @@ const RECORD_VERSION = 1;
 const ADDRESSES_MAX = 16;
 /** Message ids are ordinal × 2^29 + count, below 2^53: so many incarnations a group has for ever. */
 export const ORDINAL_MAX = 2 ** 24 - 1;
-/** Some 150 bytes each at most: they fit into one value. */
+/** Of one store; each is some 150 bytes, and 70 a term of its line: most fit into one value. */
 export const ENDED_COPIES_MAX = 256;
 const ADDRESS_CHARACTERS_MAX = 300;
 const GROUP_MAX = 1_024;
@@ -57,6 +57,8 @@ function noneTwice(members: readonly RecordedMember[]): string {
   return isTwice ? 'one stands twice' : '';
 }
 
+const line = listOf(z.object({ term: z.object({ number: whole, nonce: whole }), epoch: whole }), LINE_MAX);
+
 const partitionShape: z.ZodType<PartitionRecord> = ruled(
   z.object({
     epoch: count,
@@ -65,7 +67,7 @@ const partitionShape: z.ZodType<PartitionRecord> = ruled(
     members: ruled(listOf(member, MEMBERS_MAX), noneTwice),
     gaveUp: ruled(listOf(given, GAVE_UP_MAX), noneTwice),
     left: ruled(listOf(member, MEMBERS_MAX), noneTwice),
-    line: listOf(z.object({ term: z.object({ number: whole, nonce: whole }), epoch: whole }), LINE_MAX),
+    line,
   }),
   ({ epoch, term, holder, gaveUp }) => {
     if (term.number > epoch) return 'term above epoch';
@@ -167,6 +169,7 @@ const endedCopy = z.object({
   partition: partitionText,
   epoch: count,
   nonce: whole,
+  line,
 });
 export type EndedCopy = Readonly<z.output<typeof endedCopy>>;
 

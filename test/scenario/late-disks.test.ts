@@ -19,6 +19,8 @@ const OLD = 40;
 const NEW = 20;
 const QUEUES = ['q1', 'q2', 'q3'];
 
+const BY = { who: 'ann', reason: 'gone', wallMs: 1 };
+
 function stop(world: World, store: StoreNode): void {
   let isDown = false;
   store.leave(0, true, () => {
@@ -204,6 +206,54 @@ describe('disks that come late', () => {
     assert.equal(world.letters.delivered, OLD * QUEUES.length);
   });
 
+  for (const isBegunAgain of [false, true]) {
+    const then = isBegunAgain ? 'is begun again' : 'is not';
+    test(`also when it has ended since, and a store was given up for that end; its partition ${then}`, () => {
+      const pair = loaded({ partitions: 1 });
+      const { group, name, first, second, third = assert.fail('there are three') } = pair;
+      const stores = [first, second, third];
+      const retire = (by: string, rule: typeof BY | undefined): void => {
+        group.gateway(by).register?.bridge.setRetired('gw-1', rule, () => undefined);
+      };
+      for (const id of ['gw-1', 'gw-2']) group.gateway(id).kill();
+      const disks = stores.map((store) => outOf(group, store));
+      for (const store of stores) store.start();
+      group.gateway('gw-1').start();
+      untilHeldBy(pair, 'gw-1', 2);
+      const dead = stores.find(({ id }) => id === recordOf(pair)?.members[0]?.storeId) ?? assert.fail('one has a copy');
+      dead.kill();
+      group.until(() => {
+        const { members = [] } = recordOf(pair) ?? {};
+        return members.length === 2 && members.every(({ storeId }) => storeId !== dead.id);
+      }, 'two copies elsewhere', 120_000);
+      retire('gw-1', BY);
+      const { holdings } = group.gateway('gw-1').core ?? assert.fail('it runs');
+      group.until(() => holdings.untoldEnds().length === 1, 'its end, but for one store', 60_000);
+      holdings.giveUpEnded([dead.id], BY, () => undefined);
+      group.until(() => recordOf(pair) === undefined, 'its end', 60_000);
+      group.gateway('gw-1').kill();
+      stores.forEach((store, at) => {
+        if (store === dead) return;
+        store.kill();
+        store.putBack(disks[at] ?? assert.fail('each has a disk'));
+        store.start();
+      });
+      group.hops.script = () => 'accept';
+      group.gateway('gw-2').start();
+      group.run(20_000);
+      if (isBegunAgain) {
+        retire('gw-2', undefined);
+        group.run(1_000);
+        group.gateway('gw-1').start();
+      } else {
+        const { holdings: others } = group.gateway('gw-2').core ?? assert.fail('it runs');
+        group.until(() => others.waiting().length === 1, 'that it is shown', 60_000);
+        group.until(() => others.giveUp([dead.id]).includes(name), 'the order', 60_000);
+      }
+      group.until(() => group.letters.delivered === LETTERS, 'all deliveries', 180_000);
+    });
+  }
+
   for (const losses of [1, 2]) test(`also when their partition has ended since, all copies of it lost ${String(losses)} times`, () => {
     const pair = loaded({ partitions: 1 });
     const { group, first, second, third = assert.fail('there are three') } = pair;
@@ -219,7 +269,7 @@ describe('disks that come late', () => {
       group.gateway('gw-1').start();
       untilHeldBy(pair, 'gw-1', 2);
     }
-    group.gateway('gw-1').register?.bridge.setRetired('gw-1', { who: 'ann', reason: 'gone', wallMs: 1 }, () => undefined);
+    group.gateway('gw-1').register?.bridge.setRetired('gw-1', BY, () => undefined);
     const hasEnded = (): boolean => (recordOf(pair)?.holder.incarnation ?? 0) === 0;
     group.until(hasEnded, 'its end', 60_000);
     group.gateway('gw-1').kill();

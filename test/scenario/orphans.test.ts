@@ -256,11 +256,11 @@ describe('partitions that nobody serves any more', () => {
   });
 
   /** gw-0 begins its partitions anew, which nobody remembers, and has 8 messages; then the register is put back. */
-  function begunAnewBefore(group: Group, snapshot: RegisterMap): void {
+  function begunAnewBefore(group: Group, snapshot: RegisterMap, dead?: StoreNode): void {
     group.gateway('gw-1').kill();
     for (const store of group.stores) {
       store.kill();
-      store.start();
+      if (store !== dead) store.start();
     }
     group.hops.script = () => 'unreachable';
     group.gateway('gw-0').start();
@@ -518,6 +518,21 @@ describe('partitions that nobody serves any more', () => {
     group.gateway('gw-0').start();
     group.until(() => group.letters.delivered === 28, 'all deliveries', 240_000);
     judged(group);
+  });
+
+  for (const who of ['gw-0', 'gw-1']) test(`a register put back to when a store was given up, which stays away, hides nothing that was begun anew since: ${who} goes on`, () => {
+    const group = givenUp();
+    const snapshot = group.register.snapshot();
+    begunAnewBefore(group, snapshot, group.store('a'));
+    group.gateway(who).start();
+    group.run(1_000);
+    const { holdings } = group.gateway(who).core ?? assert.fail('it runs');
+    const given = new Set<string>();
+    group.until(() => {
+      for (const partition of holdings.giveUp(['store-a'])) given.add(partition);
+      return [0, 1, 2, 3].every((n) => given.has(partitionName('gw-0', n)));
+    }, 'the order', 120_000);
+    group.until(() => group.letters.delivered === 28, 'all deliveries', 240_000);
   });
 
   test('who dies after a partition has ended is followed by another', () => {

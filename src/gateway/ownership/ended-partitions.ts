@@ -204,7 +204,8 @@ export class EndedPartitions {
 
   #copyOf(partition: string): readonly EndedCopy[] {
     const record = this.#endings.get(partition)?.record;
-    return record === undefined ? [] : [{ partition, epoch: record.epoch, nonce: record.term.nonce }];
+    if (record === undefined) return [];
+    return [{ partition, epoch: record.epoch, nonce: record.term.nonce, line: [...record.line] }];
   }
 
   #returnedAt({ storeId, bootId }: StorePort, nowMs: number): Returned {

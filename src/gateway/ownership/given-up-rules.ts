@@ -10,21 +10,23 @@
  * seen.
  */
 import type { PartitionRecord } from '../../protocol/partition-record.js';
-import { NO_TERM, nobody } from '../../protocol/partition-record.js';
+import { nobody } from '../../protocol/partition-record.js';
 import { BrokenRule } from '../../base/json-shape.js';
 import { GIVEN_UP, givenUpKey, givenUpStoreOf } from '../../register/keys.js';
+import { VALUE_BYTES_MAX, utf8Bytes } from '../../register/limits.js';
 import { unchanged, type Entry, type Outcome, type Register } from '../../register/port.js';
 import type { EndedCopy, GivenUpRule, RetiredRule } from '../../register/records.js';
 import { ENDED_COPIES_MAX, decodeGivenUp, encodeGivenUp } from '../../register/records.js';
+
+const NO_ROOM = 'the register has no room for more of one store';
 
 type Done = (why: string) => void;
 /** The lines as they should be; a text says why they can't be. */
 type Change = (copies: readonly EndedCopy[]) => readonly EndedCopy[] | string;
 
-/** Held by nobody, and with no copy that counts: all that is older led to it. */
-export function endedBy({ partition, epoch, nonce }: EndedCopy): PartitionRecord {
+/** Held by nobody, and with no copy that counts; of what it did not know a copy may be found later. */
+export function endedBy({ partition, epoch, nonce, line }: EndedCopy): PartitionRecord {
   const term = { number: epoch, nonce };
-  const line = [{ term: NO_TERM, epoch }];
   return { epoch, term, holder: nobody(partition), members: [], gaveUp: [], left: [], line };
 }
 
@@ -76,8 +78,9 @@ export class GivenUpRules {
         (copy) => !known.some((one) => isFor(one, copy) && one.epoch >= copy.epoch),
       );
       const all = [...known.filter((one) => !newer.some((copy) => isFor(one, copy))), ...newer];
-      if (all.length <= ENDED_COPIES_MAX) return all;
-      return `the register keeps ${String(ENDED_COPIES_MAX)} of a store at most`;
+      const hasRoom = all.length <= ENDED_COPIES_MAX
+        && utf8Bytes(encodeGivenUp({ ...by, copies: all })) <= VALUE_BYTES_MAX;
+      return hasRoom ? all : NO_ROOM;
     }, done);
   }
 

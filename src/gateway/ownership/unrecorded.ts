@@ -70,8 +70,9 @@ export class UnrecordedPartitions {
     if (asked?.bootId !== store.bootId || after !== (asked.pages.at(-1) ?? '')) return;
     asked.pages.push(...partitions);
     if (!isLast) return this.#ask(store, asked.pages.at(-1) ?? '');
+    // The end is told there first (ended-partitions.ts).
     const given = new Set(
-      [...this.#ports.register.givenUp().values()].flat().map(({ partition }) => partition),
+      (this.#ports.register.givenUp().get(store.storeId) ?? []).map(({ partition }) => partition),
     );
     asked.names = asked.pages.filter(
       (name) => this.#isUnrecorded(name) && !given.has(name),

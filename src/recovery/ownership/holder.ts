@@ -930,7 +930,8 @@ export class PartitionHolder {
     const about = record?.holder ?? this.#options.self;
     // Where no member answers, another store may know of a newer record: the register
     // may have been rolled back.
-    const isAll = this.#mustAskAll() || this.#isTakeAtStake
+    const hasEnded = record !== undefined && isEnded(record);
+    const isAll = hasEnded || this.#mustAskAll() || this.#isTakeAtStake
       || (nowMs - this.#enteredMs >= this.#options.awayAfterMs && !this.#someMemberAnswered());
     const stores = isAll ? this.#ports.stores.all()
       : (record?.members ?? NO_MEMBERS).map((member) => member.storeId);
@@ -972,6 +973,7 @@ export class PartitionHolder {
       this.#found({ isLoss, gaveUp: [], left, line, unlessSessionOf: undefined }, nowMs);
       return;
     }
+    if (ended !== undefined && !this.#answers.haveReachableAnswered()) return;
     const unended = ended === undefined ? undefined : this.#answers.unknownTo(ended);
     this.#known.noteUnended(unended);
     if (unended === undefined) {

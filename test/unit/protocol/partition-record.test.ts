@@ -36,10 +36,10 @@ describe('a line', () => {
     assert.equal(isOfLine({ term, line: lineAfter({ ...record, epoch: 81, line }) }, oldest), true, 'once more');
   });
 
-  test('of an end of which only the epoch is known has all up to it', () => {
-    const ended = endedBy({ partition: 'gw-1/1', epoch: 7, nonce: 5 });
-    for (const told of [past(1, 1), past(7, 7, 3)]) assert.equal(isOfLine(ended, told), true);
-    assert.equal(isOfLine(ended, past(7, 8)), false);
+  test('of an end of which a given-up store is to be told knows what its record knew', () => {
+    const ended = endedBy({ partition: 'gw-1/1', epoch: 7, nonce: 5, line: [past(4, 6), past(1, 2)] });
+    for (const told of [past(1, 1), past(4, 6), past(7, 7, 5)]) assert.equal(isOfLine(ended, told), true);
+    for (const told of [past(3, 3), past(7, 8)]) assert.equal(isOfLine(ended, told), false);
   });
 
   test('knows nothing of a term in which a copy counted last that may have more', () => {

@@ -87,7 +87,7 @@ const givenUp = fc.record({
   who: fc.string(),
   reason: fc.string(),
   wallMs: fc.nat(),
-  copies: fc.array(fc.record({ partition: fc.constantFrom('gw-1/0', 'gw-1-2/4095'), epoch: count, nonce: fc.nat() }), { maxLength: 8 }),
+  copies: fc.array(fc.record({ partition: fc.constantFrom('gw-1/0', 'gw-1-2/4095'), epoch: count, nonce: fc.nat(), line: fc.array(fc.record({ term: fc.record({ number: fc.nat(), nonce: fc.nat() }), epoch: fc.nat() }), { maxLength: 16 }) }), { maxLength: 8 }),
 });
 
 const queueRule = fc.record({

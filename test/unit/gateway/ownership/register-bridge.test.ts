@@ -6,8 +6,7 @@ import { describe, test } from 'node:test';
 
 import { Prng } from '../../../../src/base/prng.js';
 import type { RegisterSink } from '../../../../src/gateway/ownership/ownership-register.js';
-import type { PartitionRecord } from '../../../../src/protocol/partition-record.js';
-import { NO_TERM } from '../../../../src/protocol/partition-record.js';
+import type { PartitionRecord, PastTerm } from '../../../../src/protocol/partition-record.js';
 import type { RegisterPort, Stamped } from '../../../../src/recovery/ownership/ports.js';
 import { encodePartition } from '../../../../src/register/records.js';
 import { KeptLog } from '../../../scenario/ports.js';
@@ -221,7 +220,7 @@ describe('a record', () => {
     const by = { who: 'ann', reason: 'burnt', wallMs: 1 };
     const answers: string[] = [];
     const add = (storeId: string, epoch: number): void => {
-      bridge.addGivenUp(storeId, by, [{ partition: PARTITION, epoch, nonce: epoch + 1 }], (why) => { answers.push(why); });
+      bridge.addGivenUp(storeId, by, [{ partition: PARTITION, epoch, nonce: epoch + 1, line: [{ term: { number: 3, nonce: 4 }, epoch: epoch - 1 }] }], (why) => { answers.push(why); });
       world.run(1_000);
     };
     add('store-a', 9);
@@ -229,7 +228,7 @@ describe('a record', () => {
     add('store-a', 8);
     assert.deepEqual(answers, ['', '', '']);
     world.ask(sink, () => { port.read(1); });
-    const ended = { epoch: 12, term: { number: 12, nonce: 13 }, holder: { gatewayId: 'gw-1', incarnation: 0 }, members: [], gaveUp: [], left: [], line: [{ term: NO_TERM, epoch: 12 }] };
+    const ended = { epoch: 12, term: { number: 12, nonce: 13 }, holder: { gatewayId: 'gw-1', incarnation: 0 }, members: [], gaveUp: [], left: [], line: [{ term: { number: 3, nonce: 4 }, epoch: 11 }] };
     assert.deepEqual(sink.stamped as unknown, { revision: '0', record: ended, hasSession: false, isDoubted: false });
     assert.deepEqual([...bridge.givenUp()].map(([storeId, copies]) => [storeId, copies.map(({ epoch }) => epoch)]), [['store-a', [9]], ['store-b', [12]]]);
     // It may be begun anew.
@@ -246,13 +245,16 @@ describe('a record', () => {
     const { bridge } = world.gateway().process;
     const by = { who: 'ann', reason: 'burnt', wallMs: 1 };
     const answers: string[] = [];
-    const copies = Array.from({ length: 257 }, (_, n) => ({ partition: `gw-9/${String(n)}`, epoch: 2, nonce: 1 }));
+    const NO_ROOM = 'the register has no room for more of one store';
+    const copies = Array.from({ length: 257 }, (_, n) => ({ partition: `gw-9/${String(n)}`, epoch: 2, nonce: 1, line: [] as PastTerm[] }));
     bridge.addGivenUp('store-a', by, copies, (why) => { answers.push(why); });
+    const line = Array.from({ length: 16 }, (_, n) => ({ term: { number: 1_795_994_900 - 2 * n, nonce: 2_718_281_828 }, epoch: 1_795_994_901 - 2 * n }));
+    bridge.addGivenUp('store-a', by, copies.slice(0, 100).map((copy) => ({ ...copy, line })), (why) => { answers.push(why); });
     world.register.register.host.map.apply({ key: 'rules/given-up/store-b', value: '{}', ifRevision: 0, session: '', guards: [] }, []);
     bridge.addGivenUp('store-b', by, copies.slice(1), (why) => { answers.push(why); });
     world.run(1_000);
     assert.equal(bridge.givenUp().size, 0);
-    assert.deepEqual(answers.sort(), ["the key rules/given-up/store-b of the register can't be read: no version", 'the register keeps 256 of a store at most']);
+    assert.deepEqual(answers.sort(), ["the key rules/given-up/store-b of the register can't be read: no version", NO_ROOM, NO_ROOM]);
   });
 
   test('whose answer is lost is not known, and was changed all the same', () => {

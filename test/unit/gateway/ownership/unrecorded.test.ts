@@ -10,7 +10,7 @@ const NAME = 'gw-9/0';
 const FIRST_MS = 5_000;
 
 /** store-a is known, and has a copy of NAME that counts; what is met, by what the register has of it. */
-function metBy(inRegister: Omit<MetPartition, 'partition'> | undefined): MetPartition[] {
+function metBy(inRegister: Omit<MetPartition, 'partition'> | undefined, givenUp = ''): MetPartition[] {
   const store = { storeId: 'store-a', bootId: '01', isUp: true, request: () => 1 };
   const unrecorded = new UnrecordedPartitions({
     packer: new MessagePacker(),
@@ -20,7 +20,7 @@ function metBy(inRegister: Omit<MetPartition, 'partition'> | undefined): MetPart
     } as unknown as Mirrors,
     register: {
       partition: (partition) => (inRegister === undefined ? undefined : { partition, ...inRegister }),
-      givenUp: () => new Map(),
+      givenUp: () => new Map([[givenUp, [{ partition: NAME, epoch: 1, nonce: 1, line: [] }]]]),
     },
   });
   unrecorded.tick(0);
@@ -44,4 +44,9 @@ test('a record that was put back, and names only stores that are known no more, 
 
 test('what has ended is told of its end', () => {
   assert.deepEqual(metBy({ stores: ['store-x'], isEnded: true }), []);
+});
+
+test('a store that was given up for its end is told that first; what another store has of it is met', () => {
+  assert.deepEqual(metBy(undefined, 'store-a'), []);
+  assert.deepEqual(metBy(undefined, 'store-b'), [{ partition: NAME, stores: ['store-a'], isEnded: false }]);
 });
