@@ -164,7 +164,7 @@ const leftOrderShape = ruled(z.object({
 }), (order) => whyNoTerms(order.verb, order));
 export type LeftOrder = Readonly<z.output<typeof leftOrderShape>>;
 
-/** A partition that has ended, at a store that may have a copy of it: by the term that ended it. */
+/** A partition that has ended, at a store that may have a copy of it: the term that ended it, its line. */
 const endedCopy = z.object({
   partition: partitionText,
   epoch: count,

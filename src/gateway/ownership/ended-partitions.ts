@@ -20,7 +20,7 @@
  *
  *   a store of those is away, and an operator gives it up ─► its name, with partition and term of its end,
  *     into rules/given-up/STORE (given-up-rules.ts), known to have been written; it is waited for no more (3)
- *   that store is back ─ told of each ─► it drops what it has, or knows something newer; then the lines go
+ *   that store is back ─ told of each ─► it drops what that end knew; then the lines go
  *
  * Whoever dies in between is followed by another gateway of the group: steps 2 and 3 are done by all that
  * meet the record, one after the other. A configuration that has the partition again may begin it at any

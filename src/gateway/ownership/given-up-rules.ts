@@ -1,10 +1,12 @@
 /**
  * What is left of partitions that have ended at stores which an operator gave up, as the register keeps it:
- * one key a store, rules/given-up/STORE, with the partitions and the term that ended each. It takes the place
- * of their records, which would else wait for that store for ever. As long as a line stands there
+ * one key a store, rules/given-up/STORE, with the partitions, the term that ended each, and the terms before
+ * that it knew. It takes the place of their records, which would else wait for that store for ever. As long
+ * as a line stands there
  *
- *   a partition without a record counts as ended by that term   register-bridge.ts: whatever old copies say
- *   its store, should it come back, is told so and drops it     ended-partitions.ts; then the line goes
+ *   a partition without a record counts as ended by that term   register-bridge.ts
+ *   its store, should it come back, is told so, and drops what
+ *   that end knew                                               ended-partitions.ts; then the line goes
  *
  * A line is written before the record is deleted, and read after no record was found: one of both is always
  * seen.

@@ -6,7 +6,7 @@
  *   FENCING ─ a recorded member has taken the term ─► WAITING_OUT ─ leases of older terms are out at a member
  *          / read the furthest ─► READING ─ everything read ─► HOLDER
  *
- *   ASKING       ─ another's, and well; or ended, and no store has what its end did not know ─► IDLE
+ *   ASKING       ─ another's, and well; or ended, and no store, all asked, has what it did not know ─► IDLE
  *   ASKING       ─ the record names us by a new term (13, or a change made late) / fence ─► FENCING
  *   ASKING       ─ no record, or every copy gone, and every store has answered, or was given up / found
  *                  ─► FOUNDING. What left is set aside with what was given up

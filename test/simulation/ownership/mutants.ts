@@ -55,6 +55,7 @@ const ENDED = 'src/gateway/ownership/ended-partitions.js';
 const ORPHANS = 'src/gateway/ownership/orphans.js';
 const RECORD_TEST = 'test/unit/protocol/partition-record.test.ts';
 const ORPHANS_TEST = 'test/scenario/orphans.test.ts';
+const UNRECORDED_TEST = 'test/unit/gateway/ownership/unrecorded.test.ts';
 
 export const OWNERSHIP_MUTANTS: readonly OwnershipMutant[] = [
   { rule: '1', name: 'own name without its term', file: HOLDER,
@@ -301,6 +302,14 @@ export const OWNERSHIP_MUTANTS: readonly OwnershipMutant[] = [
     old: 'const isOpen = this.#untold(partition, ending).length > 0;', new: 'const isOpen = nowMs < 0;' },
   { rule: '15', name: 'a disk that is found after an end is not told of it', heldBy: ORPHANS_TEST, file: 'src/gateway/ownership/holdings.js',
     old: 'if (isMissed || ', new: 'if (' },
+  { rule: '15', name: 'an end that a store was given up for knew all', heldBy: RECORD_TEST, file: 'src/gateway/ownership/given-up-rules.js',
+    old: 'left: [], line };', new: 'left: [], line: [{ term: { number: 0, nonce: 0 }, epoch }] };' },
+  { rule: '15', name: 'what a store was given up for is met nowhere', heldBy: UNRECORDED_TEST, file: 'src/gateway/ownership/unrecorded.js',
+    old: '(this.#ports.register.givenUp().get(store.storeId) ?? [])', new: '[...this.#ports.register.givenUp().values()].flat()' },
+  { rule: '15', name: 'who sees an end rests before all stores have answered', heldBy: DISKS_TEST, file: HOLDER,
+    old: 'ended !== undefined && !this.#answers.haveReachableAnswered()', new: 'nowMs < 0' },
+  { rule: '15', name: 'who sees an end asks its members alone', heldBy: ORPHANS_TEST, file: HOLDER,
+    old: 'hasEnded || this.#mustAskAll()', new: 'this.#mustAskAll()' },
   { rule: '15', name: 'a beginning stands no higher than what is remembered', heldBy: ORPHANS_TEST, file: HOLDER,
     old: 'this.#known.noteEpoch(this.#ports.wallSeconds());', new: '' },
   { rule: '7', name: 'of another\'s partition nobody knows that its memory is gone', heldBy: HOLDER_TEST, file: HOLDER,

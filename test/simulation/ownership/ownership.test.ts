@@ -52,6 +52,7 @@ const FOUND_SINCE: readonly (readonly [string, number])[] = [
   ['a disk that is found after the end of a partition is told of it', 902],
   ['what was begun anew is not of the line of an end that a late disk remembers', 7125],
   ['a record is put back whose stores were taken out since: its mail is found where it is', 650009911],
+  ['who sees an end asks all stores: one has what it did not know', 750018296],
 ];
 const MUTANTS_A_RUN = 3;
 /** The first of them: those that take few seeds. */
