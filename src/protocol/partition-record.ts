@@ -21,7 +21,7 @@
  * and are to be dropped (gateway/ownership/ended-partitions.ts).
  */
 
-import { LINE_MAX } from './fields.js';
+import { LINE_MAX, MEMBERS_MAX } from './fields.js';
 
 /** Partitions of one gateway: a fixed small number. */
 export const PARTITIONS_MAX = 4_096;
@@ -142,6 +142,17 @@ export function lineWithout(
     if (theirs.length === 0) return [past];
     return isSpan(past) && number <= epoch ? [{ term: { number, nonce: SPAN_NONCE }, epoch }] : [];
   });
+}
+
+/**
+ * A record that an end did not know, as it goes on after that: nothing is missing of what led to the end, and
+ * its copies are still to be dropped.
+ */
+export function behindEnd(record: PartitionRecord, end: PartitionRecord): PartitionRecord {
+  const named = [...record.members, ...record.gaveUp, ...record.left];
+  const toDrop = end.members.filter(({ storeId, bootId }) => !isMemberOf(named, storeId, bootId));
+  const left = [...record.left, ...toDrop].slice(0, MEMBERS_MAX);
+  return { ...record, left, line: lineAfter(end).reduce(lineWith, record.line) };
 }
 
 /**

@@ -10,6 +10,7 @@ import type { PartitionHolder } from '../../src/recovery/ownership/holder.js';
 import { HolderState } from '../../src/recovery/ownership/holder.js';
 import { RegisterMap } from '../../src/register/core/register-map.js';
 import type { Group } from './group.js';
+import type { Letter } from './letters.js';
 import { LETTERS, loaded, recordOf, restart, untilHeldBy } from './pair.js';
 import type { Pair } from './pair.js';
 import type { StoreNode } from './store-node.js';
@@ -204,6 +205,90 @@ describe('disks that come late', () => {
     world.hops.script = () => 'accept';
     world.run(180_000);
     assert.equal(world.letters.delivered, OLD * QUEUES.length);
+  });
+
+  describe('though it has ended since, with a copy cut off that was to be dropped', () => {
+    interface Ended extends Pair {
+      readonly cutOff: StoreNode;
+      /** Mail of its second life, delivered before it ended. */
+      readonly fresh: readonly Letter[];
+    }
+
+    /** The disks are back, but for that of the store that is cut off. */
+    function endedSince(): Ended {
+      const pair = loaded({ partitions: 1 });
+      const { group, first, second, third = assert.fail('there are three') } = pair;
+      const stores = [first, second, third];
+      for (const id of ['gw-1', 'gw-2']) group.gateway(id).kill();
+      const disks = stores.map((store) => outOf(group, store));
+      for (const store of stores) store.start();
+      group.gateway('gw-1').start();
+      untilHeldBy(pair, 'gw-1', 2);
+      const fresh = [1, 2, 3].map(() => group.submit('gw-1', ['q1']));
+      group.until(() => fresh.every(({ outcome }) => outcome === COMMITTED), 'its mail');
+      const cutOff = stores.find(({ id }) => id === recordOf(pair)?.members[0]?.storeId) ?? assert.fail('one has a copy');
+      for (const id of ['gw-1', 'gw-2']) group.cutOff(id, true, [cutOff]);
+      group.until(() => {
+        const { members = [] } = recordOf(pair) ?? {};
+        return members.length === 2 && members.every(({ storeId }) => storeId !== cutOff.id);
+      }, 'two copies elsewhere', 120_000);
+      group.hops.script = () => 'accept';
+      group.until(() => fresh.every(({ arrivals }) => arrivals.size === 1), 'its deliveries', 120_000);
+      group.gateway('gw-1').register?.bridge.setRetired('gw-1', BY, () => undefined);
+      group.until(() => recordOf(pair)?.holder.incarnation === 0, 'its end', 120_000);
+      group.run(5_000);
+      stores.forEach((store, at) => {
+        if (store === cutOff) return;
+        store.kill();
+        store.putBack(disks[at] ?? assert.fail('each has a disk'));
+        store.start();
+      });
+      return { ...pair, cutOff, fresh };
+    }
+
+    function comesBack({ group, cutOff }: Ended): void {
+      for (const id of ['gw-1', 'gw-2']) group.cutOff(id, false, [cutOff]);
+    }
+
+    function timesDelivered(letters: readonly Letter[]): number[] {
+      return letters.map(({ arrivals }) => [...arrivals.values()].reduce((sum, times) => sum + times, 0));
+    }
+
+    test('what it had delivered by then is not delivered again', () => {
+      const ended = endedSince();
+      const { group, fresh } = ended;
+      group.gateway('gw-1').kill();
+      group.gateway('gw-2').start();
+      group.run(40_000);
+      comesBack(ended);
+      group.until(() => group.letters.delivered === LETTERS + fresh.length, 'all deliveries', 120_000);
+      group.until(() => recordOf(ended) === undefined, 'its end, for good', 120_000);
+      group.run(30_000);
+      assert.deepEqual(timesDelivered(fresh), [1, 1, 1]);
+    });
+
+    test('and lost again, it is waited for no more', () => {
+      const ended = endedSince();
+      const { group, name, cutOff } = ended;
+      group.gateway('gw-1').kill();
+      group.gateway('gw-2').start();
+      group.run(20_000);
+      for (const store of [ended.first, ended.second, ended.third]) if (store !== undefined && store !== cutOff) restart(store);
+      comesBack(ended);
+      group.until(() => recordOf(ended) === undefined, 'its end, for good', 120_000);
+      assert.deepEqual(group.gateway('gw-2').core?.holdings.waiting().filter(({ partition }) => partition === name), []);
+    });
+
+    test('it is begun again at once, when its gateway is to have it again', () => {
+      const ended = endedSince();
+      const { group } = ended;
+      group.run(40_000);
+      group.gateway('gw-1').register?.bridge.setRetired('gw-1', undefined, () => undefined);
+      untilHeldBy(ended, 'gw-1', 2);
+      const letter = group.submit('gw-1', ['q1']);
+      group.until(() => letter.arrivals.size === 1, 'new mail');
+      group.until(() => group.letters.delivered === LETTERS + 4, 'all deliveries', 120_000);
+    });
   });
 
   for (const isBegunAgain of [false, true]) {

@@ -943,6 +943,7 @@ export class PartitionHolder {
   #consider(nowMs: number): void {
     this.#noteLoss();
     if (this.#mustRead || this.#known.read === undefined) return;
+    this.#forgetUnended();
     if (this.#mustAskAll() && !this.#answers.areComplete()) return;
     if (this.#isOvertaken(nowMs)) {
       this.#trace(`epoch ${String(this.#known.newest?.epoch)} was undone, and no copy of it is left`);
@@ -957,6 +958,14 @@ export class PartitionHolder {
     else if (isSameHolder(record.holder, this.#options.self)) this.#considerOwnName(record, nowMs);
     else if (this.#isFromDead(record)) this.#takeFromDead(record, nowMs);
     else this.#considerAnother(record, nowMs);
+  }
+
+  /** Who is to have it begins it anew; and of what its end did not know there may be no copy any more. */
+  #forgetUnended(): void {
+    const end = this.#known.endBehind;
+    if (end === undefined) return;
+    const isGone = this.#answers.haveReachableAnswered() && this.#answers.unknownTo(end) === undefined;
+    if (isGone || this.#ports.mayBegin()) this.#known.noteUnended(undefined);
   }
 
   /**
@@ -975,11 +984,11 @@ export class PartitionHolder {
     }
     if (ended !== undefined && !this.#answers.haveReachableAnswered()) return;
     const unended = ended === undefined ? undefined : this.#answers.unknownTo(ended);
-    this.#known.noteUnended(unended);
     if (unended === undefined) {
       this.#rest(nowMs);
       return;
     }
+    this.#known.noteUnended(unended);
     this.#trace(`has ended, but for mail of epoch ${String(unended.epoch)}, which was undone`);
     // These told of nobody's leases.
     this.#answers.clear();

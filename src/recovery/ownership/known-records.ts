@@ -41,6 +41,12 @@ export class KnownRecords {
     return newest !== undefined && isEnded(newest) ? this.#unended ?? newest : newest;
   }
 
+  /** The end that did not know of the record that counts. */
+  get endBehind(): PartitionRecord | undefined {
+    const newest = this.#newestBelieved();
+    return this.#unended !== undefined && newest !== undefined && isEnded(newest) ? newest : undefined;
+  }
+
   /** Of the record that counts. */
   get members(): readonly RecordedMember[] {
     return this.believed?.members ?? [];

@@ -4,7 +4,7 @@
  * asked about. Beside them, the stores that a person gave up before they said anything (16).
  */
 import type { PartitionRecord, RecordedMember } from '../../protocol/partition-record.js';
-import { isEnded, isMemberOf, isOfLine } from '../../protocol/partition-record.js';
+import { behindEnd, isEnded, isMemberOf, isOfLine } from '../../protocol/partition-record.js';
 import type { AskAnswer, StorePort } from './ports.js';
 
 /** Two answers tell of the end of the same lease when they differ by less: a lease is renewed by more. */
@@ -96,7 +96,7 @@ export class StoreAnswers {
     return this.#stores.all().filter((storeId) => this.isUnheard(storeId));
   }
 
-  /** The newest record that a copy counts by, and that did not lead to the end. */
+  /** The newest record that a copy counts by, and that did not lead to the end; behind that end from now on. */
   unknownTo(ended: PartitionRecord): PartitionRecord | undefined {
     let newest: PartitionRecord | undefined;
     for (const [storeId, { bootId, hasCopy, told }] of this.#answers) {
@@ -104,6 +104,6 @@ export class StoreAnswers {
       const counts = isMemberOf(told.members, storeId, bootId);
       if (counts && told.epoch > (newest?.epoch ?? 0)) newest = told;
     }
-    return newest;
+    return newest === undefined ? undefined : behindEnd(newest, ended);
   }
 }
