@@ -152,11 +152,9 @@ export class EndedPartitions {
     if (left === 0) return done({ ended: [], why });
     for (const [storeId, of] of wanted) {
       const copies = of.flatMap(({ partition }) => this.#copyOf(partition));
-      this.#ports.register.addGivenUp(storeId, by, copies, (trouble) => {
-        if (trouble !== '') {
-          why = `${storeId}: ${trouble}`;
-          for (const { partition } of of) failed.add(partition);
-        }
+      this.#ports.register.addGivenUp(storeId, by, copies, (trouble, waiting) => {
+        if (trouble !== '') why = `${storeId}: ${trouble}`;
+        for (const { partition } of waiting) failed.add(partition);
         left -= 1;
         const ended = ends.map(({ partition }) => partition).filter((name) => !failed.has(name));
         if (left === 0) done({ ended, why });

@@ -20,11 +20,10 @@ import { unchanged, type Entry, type Outcome, type Register } from '../../regist
 import type { EndedCopy, GivenUpRule, RetiredRule } from '../../register/records.js';
 import { ENDED_COPIES_MAX, decodeGivenUp, encodeGivenUp } from '../../register/records.js';
 
-const NO_ROOM = 'the register has no room for more of one store';
-
-type Done = (why: string) => void;
-/** The lines as they should be; a text says why they can't be. */
-type Change = (copies: readonly EndedCopy[]) => readonly EndedCopy[] | string;
+/** `left` were not added, and `why` says why; '' when there are none. */
+type Done = (why: string, left: readonly EndedCopy[]) => void;
+/** The lines as they should be. */
+type Change = (rule: GivenUpRule) => readonly EndedCopy[];
 
 /** Held by nobody, and with no copy that counts; of what it did not know a copy may be found later. */
 export function endedBy({ partition, epoch, nonce, line }: EndedCopy): PartitionRecord {
@@ -73,27 +72,36 @@ export class GivenUpRules {
     });
   }
 
-  /** `done` with '' when the store's key names them all; else why not. */
+  /** As many as one value has room for: the others go on waiting for their store. */
   add(storeId: string, by: RetiredRule, copies: readonly EndedCopy[], done: Done): void {
-    this.#change(storeId, by, (known) => {
+    let left: readonly EndedCopy[] = [];
+    this.#change(storeId, by, (rule) => {
       const newer = copies.filter(
-        (copy) => !known.some((one) => isFor(one, copy) && one.epoch >= copy.epoch),
+        (copy) => !rule.copies.some((one) => isFor(one, copy) && one.epoch >= copy.epoch),
       );
-      const all = [...known.filter((one) => !newer.some((copy) => isFor(one, copy))), ...newer];
-      const hasRoom = all.length <= ENDED_COPIES_MAX
-        && utf8Bytes(encodeGivenUp({ ...by, copies: all })) <= VALUE_BYTES_MAX;
-      return hasRoom ? all : NO_ROOM;
-    }, done);
+      const kept = rule.copies.filter((one) => !newer.some((copy) => isFor(one, copy)));
+      let count = Math.min(newer.length, ENDED_COPIES_MAX - kept.length);
+      const isTooMuch = (): boolean => !hasRoom({ ...rule, copies: [...kept, ...newer.slice(0, count)] });
+      while (count > 0 && isTooMuch()) count -= Math.ceil(count / 16);
+      left = newer.slice(count);
+      return [...kept, ...newer.slice(0, count)];
+    }, (trouble) => {
+      if (trouble !== '') return done(trouble, copies);
+      const why = `the register has no room for ${String(left.length)} of them, which wait on`;
+      done(left.length === 0 ? '' : why, left);
+    });
   }
 
   /** The store knows of these. */
   remove(storeId: string, copies: readonly EndedCopy[]): void {
     const isTold = (one: EndedCopy): boolean =>
       copies.some((copy) => isFor(copy, one) && copy.epoch === one.epoch);
-    this.#change(storeId, undefined, (known) => known.filter((one) => !isTold(one)), () => undefined);
+    this.#change(storeId, undefined, (rule) => rule.copies.filter((one) => !isTold(one)), () => undefined);
   }
 
-  #change(storeId: string, by: RetiredRule | undefined, change: Change, done: Done): void {
+  #change(
+    storeId: string, by: RetiredRule | undefined, change: Change, done: (why: string) => void,
+  ): void {
     const key = givenUpKey(storeId);
     this.#register.read({ key }, (result) => {
       if (result.kind !== 'entries') return done(`the register does not answer: ${result.why}`);
@@ -102,9 +110,9 @@ export class GivenUpRules {
       if (rule instanceof BrokenRule) {
         return done(`the key ${key} of the register can't be read: ${rule.rule}`);
       }
-      const copies = change(rule?.copies ?? []);
-      if (typeof copies === 'string') return done(copies);
-      if (rule === undefined || isSameList(copies, rule.copies)) return done('');
+      if (rule === undefined) return done('');
+      const copies = change(rule);
+      if (isSameList(copies, rule.copies)) return done('');
       const value = copies.length === 0 ? null : encodeGivenUp({ ...rule, copies });
       this.#register.write([{ key, ...unchanged(entry), value }], (_index, outcome: Outcome) => {
         if (outcome.kind === 'stale') this.#change(storeId, by, change, done);
@@ -112,6 +120,10 @@ export class GivenUpRules {
       });
     });
   }
+}
+
+function hasRoom(rule: GivenUpRule): boolean {
+  return utf8Bytes(encodeGivenUp(rule)) <= VALUE_BYTES_MAX;
 }
 
 function newRule(by: RetiredRule | undefined): GivenUpRule | undefined {

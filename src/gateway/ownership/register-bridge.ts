@@ -197,7 +197,8 @@ export class RegisterBridge implements OwnershipRegister {
   }
 
   addGivenUp(
-    storeId: string, by: RetiredRule, copies: readonly EndedCopy[], done: (why: string) => void,
+    storeId: string, by: RetiredRule, copies: readonly EndedCopy[],
+    done: (why: string, left: readonly EndedCopy[]) => void,
   ): void {
     this.#givenUpRules.add(storeId, by, copies, done);
   }

@@ -4,7 +4,7 @@ import { describe, test } from 'node:test';
 import { endedBy } from '../../../src/gateway/ownership/given-up-rules.js';
 import { LINE_MAX } from '../../../src/protocol/fields.js';
 import type { PastTerm } from '../../../src/protocol/partition-record.js';
-import { isOfLine, lineAfter, lineWith, lineWithout, nobody } from '../../../src/protocol/partition-record.js';
+import { behindEnd, isOfLine, lineAfter, lineWith, lineWithout, nobody } from '../../../src/protocol/partition-record.js';
 
 const past = (number: number, epoch: number, nonce = 1): PastTerm => ({ term: { number, nonce }, epoch });
 const { term } = past(90, 90);
@@ -34,6 +34,16 @@ describe('a line', () => {
     assert.equal(isOfLine({ term, line }, past(oldest.term.number - 1, oldest.epoch)), false, 'begun before');
     assert.equal(isOfLine({ term, line }, past(second.term.number, second.epoch + 1)), false, 'later');
     assert.equal(isOfLine({ term, line: lineAfter({ ...record, epoch: 81, line }) }, oldest), true, 'once more');
+  });
+
+  test('of what an end did not know goes on behind that: its terms are known, and its copies are still to be dropped', () => {
+    const copy = (storeId: string) => ({ storeId, bootId: 'b1' });
+    const undone = { epoch: 8, term: past(7, 8).term, holder: nobody('gw-1/1'), members: [copy('a')], gaveUp: [{ ...copy('b'), epoch: 6 }], left: [copy('c')], line: [past(5, 6)] };
+    const end = { ...record, members: [copy('a'), copy('b'), copy('c'), copy('d')], line: [past(80, 89)] };
+    const behind = behindEnd(undone, end);
+    assert.deepEqual(behind.left, [copy('c'), copy('d')], 'not those that count, or are to be taken in');
+    assert.deepEqual(behind.line, [{ term, epoch: 90 }, past(80, 89), past(5, 6)]);
+    assert.deepEqual([behind.epoch, behind.term, behind.members, behind.gaveUp], [undone.epoch, undone.term, undone.members, undone.gaveUp]);
   });
 
   test('of an end of which a given-up store is to be told knows what its record knew', () => {
