@@ -80,7 +80,8 @@ async function rescue(
   });
   if (ended.length > 0) {
     const text = 'an operator gives up stores that were to be told of partitions that have ended';
-    ports.log.warn('orphans', text, { stores, partitions: ended, reason, who });
+    const open = why === '' ? {} : { error: why };
+    ports.log.warn('orphans', text, { stores, partitions: ended, reason, who, ...open });
   }
   if (partitions.length + ended.length > 0) return { partitions, ended };
   if (why !== '') return refuse(reply, 503, `${why}; nothing was done, give the order again`);

@@ -69,7 +69,7 @@ export interface OwnershipRegister {
   deleteEnded(partition: string): void;
   /** By store that an operator gave up: partitions that have ended, of which it may have a copy. */
   givenUp(): ReadonlyMap<string, readonly EndedCopy[]>;
-  /** Writes that a store may have copies of these; '' when it is done, else why not of those that are left. */
+  /** Writes that a store may have copies of these; '' when it is done, else of those left, and why. */
   addGivenUp(
     storeId: string, by: RetiredRule, copies: readonly EndedCopy[],
     done: (why: string, left: readonly EndedCopy[]) => void,

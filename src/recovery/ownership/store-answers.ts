@@ -96,7 +96,7 @@ export class StoreAnswers {
     return this.#stores.all().filter((storeId) => this.isUnheard(storeId));
   }
 
-  /** The newest record that a copy counts by, and that did not lead to the end; behind that end from now on. */
+  /** The newest record that a copy counts by, and that did not lead to the end; behind it from now on. */
   unknownTo(ended: PartitionRecord): PartitionRecord | undefined {
     let newest: PartitionRecord | undefined;
     for (const [storeId, { bootId, hasCopy, told }] of this.#answers) {
