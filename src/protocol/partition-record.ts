@@ -144,15 +144,27 @@ export function lineWithout(
   });
 }
 
+/** So many terms of both: the next ones have room, so that none is joined with one of another history. */
+const BEHIND_END_MAX = LINE_MAX - 4;
+
 /**
  * A record that an end did not know, as it goes on after that: nothing is missing of what led to the end, and
- * its copies are still to be dropped.
+ * its copies are still to be dropped. Terms that have no room are forgotten: mail of a copy from then may
+ * come again. In one entry they would have those between them that neither knew, whose mail is to be taken.
  */
 export function behindEnd(record: PartitionRecord, end: PartitionRecord): PartitionRecord {
   const named = [...record.members, ...record.gaveUp, ...record.left];
   const toDrop = end.members.filter(({ storeId, bootId }) => !isMemberOf(named, storeId, bootId));
   const left = [...record.left, ...toDrop].slice(0, MEMBERS_MAX);
-  return { ...record, left, line: lineAfter(end).reduce(lineWith, record.line) };
+  const all = [{ term: end.term, epoch: end.epoch }, ...end.line, ...record.line];
+  const line = all.filter((past, at) =>
+    !all.some((other, i) => isSameTerm(other.term, past.term) && isLater(other, i, past, at)));
+  return { ...record, left, line: line.sort((a, b) => b.epoch - a.epoch).slice(0, BEHIND_END_MAX) };
+}
+
+/** Of one term in two lines; `i` and `at` are their places. */
+function isLater(other: PastTerm, i: number, past: PastTerm, at: number): boolean {
+  return other.epoch > past.epoch || (other.epoch === past.epoch && i < at);
 }
 
 /**

@@ -44,6 +44,14 @@ function outOf(group: Group, store: StoreNode): readonly Uint8Array[] {
   return disk;
 }
 
+/** One more term. */
+function restartGateway(pair: Pair): void {
+  const gateway = pair.group.gateway('gw-1');
+  gateway.kill();
+  gateway.start();
+  untilHeldBy(pair, 'gw-1', 2);
+}
+
 function take(world: World, count: number): void {
   const letters = world.submitMany(count, QUEUES);
   world.until(() => letters.every(({ outcome }) => outcome === COMMITTED));
@@ -277,6 +285,105 @@ describe('disks that come late', () => {
       comesBack(ended);
       group.until(() => recordOf(ended) === undefined, 'its end, for good', 120_000);
       assert.deepEqual(group.gateway('gw-2').core?.holdings.waiting().filter(({ partition }) => partition === name), []);
+    });
+
+    for (const isFlapping of [false, true]) test(`the newest of two copies is taken, though the older one was found first${isFlapping ? ', again and again' : ''}`, () => {
+      const pair = loaded({ partitions: 1 });
+      const { group } = pair;
+      const { stores } = group;
+      const cut = (store: StoreNode, isCut: boolean): void => { for (const id of ['gw-1', 'gw-2']) group.cutOff(id, isCut, [store]); };
+      const isElsewhere = (from: StoreNode) => (): boolean => {
+        const { members = [] } = recordOf(pair) ?? {};
+        return members.length === 2 && members.every(({ storeId }) => storeId !== from.id);
+      };
+      const taken = (count: number): readonly Letter[] => {
+        const letters = Array.from({ length: count }, () => group.submit('gw-1', ['q1']));
+        group.until(() => letters.every(({ outcome }) => outcome === COMMITTED), 'mail');
+        group.run(3_000);
+        return letters;
+      };
+      group.gateway('gw-2').kill();
+      restartGateway(pair);
+      const old = taken(3);
+      const older = stores.find(({ id }) => id === recordOf(pair)?.members[0]?.storeId) ?? assert.fail('one has a copy');
+      cut(older, true);
+      group.until(isElsewhere(older), 'two copies elsewhere', 120_000);
+      untilHeldBy(pair, 'gw-1', 2);
+      group.hops.script = () => 'accept';
+      group.until(() => old.every(({ arrivals }) => arrivals.size === 1), 'deliveries', 60_000);
+      group.run(3_000);
+      group.hops.script = () => 'defer';
+      taken(7);
+      group.gateway('gw-1').kill();
+      const disks = new Map(stores.map((store) => [store, outOf(group, store)]));
+      cut(older, false);
+      for (const store of stores) store.start();
+      group.gateway('gw-1').start();
+      untilHeldBy(pair, 'gw-1', 2);
+      const [away = assert.fail('there are three'), newer = assert.fail('there are three')] = stores.filter((store) => store !== older);
+      cut(away, true);
+      group.until(isElsewhere(away), 'two copies elsewhere', 120_000);
+      group.gateway('gw-1').register?.bridge.setRetired('gw-1', BY, () => undefined);
+      group.until(() => recordOf(pair)?.holder.incarnation === 0, 'its end', 120_000);
+      group.run(5_000);
+      group.gateway('gw-1').kill();
+      const found = (store: StoreNode): void => {
+        store.kill();
+        store.putBack(disks.get(store) ?? assert.fail('each has a disk'));
+        store.start();
+      };
+      found(older);
+      group.gateway('gw-2').start();
+      group.hops.script = () => 'accept';
+      group.run(45_000);
+      for (let i = 0; isFlapping && i < 20; i++) {
+        group.cutOff('gw-2', true, [older]);
+        group.run(700 + 37 * i);
+        group.cutOff('gw-2', false, [older]);
+        group.run(900 + 53 * i);
+      }
+      found(newer);
+      group.run(20_000);
+      cut(away, false);
+      group.run(90_000);
+      assert.deepEqual([timesDelivered(old), group.letters.delivered], [[1, 1, 1], LETTERS + 10]);
+    });
+
+    test('newer copies are taken, too, though the terms of both have no room in a line', () => {
+      const pair = loaded({ partitions: 1 });
+      const { group } = pair;
+      const { stores } = group;
+      group.gateway('gw-2').kill();
+      restartGateway(pair);
+      group.run(5_000);
+      const older = stores.find(({ id }) => id === recordOf(pair)?.members[0]?.storeId) ?? assert.fail('one has a copy');
+      for (const id of ['gw-1', 'gw-2']) group.cutOff(id, true, [older]);
+      group.until(() => {
+        const { members = [] } = recordOf(pair) ?? {};
+        return members.length === 2 && members.every(({ storeId }) => storeId !== older.id);
+      }, 'two copies elsewhere', 120_000);
+      untilHeldBy(pair, 'gw-1', 2);
+      const late = Array.from({ length: 7 }, () => group.submit('gw-1', ['q1']));
+      group.until(() => late.every(({ outcome }) => outcome === COMMITTED), 'mail');
+      group.gateway('gw-1').kill();
+      const disks = new Map(stores.map((store) => [store, outOf(group, store)]));
+      for (const id of ['gw-1', 'gw-2']) group.cutOff(id, false, [older]);
+      for (const store of stores) store.start();
+      group.gateway('gw-1').start();
+      untilHeldBy(pair, 'gw-1', 2);
+      for (let i = 0; i < LINE_MAX - 2; i++) restartGateway(pair);
+      group.gateway('gw-1').register?.bridge.setRetired('gw-1', BY, () => undefined);
+      group.until(() => (recordOf(pair)?.holder.incarnation ?? 0) === 0, 'its end', 120_000);
+      group.gateway('gw-1').kill();
+      for (const store of [older, ...stores.filter((one) => one !== older)]) {
+        store.kill();
+        store.putBack(disks.get(store) ?? assert.fail('each has a disk'));
+        store.start();
+        if (store === older) group.gateway('gw-2').start();
+        group.run(store === older ? 100_000 : 20_000);
+      }
+      group.hops.script = () => 'accept';
+      group.until(() => group.letters.delivered === LETTERS + late.length, 'all deliveries', 120_000);
     });
 
     test('it is begun again at once, when its gateway is to have it again', () => {

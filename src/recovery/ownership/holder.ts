@@ -960,12 +960,13 @@ export class PartitionHolder {
     else this.#considerAnother(record, nowMs);
   }
 
-  /** Who is to have it begins it anew; and of what its end did not know there may be no copy any more. */
+  /** Who is to have it begins it anew; what its end did not know may have no copy any more, or a newer one. */
   #forgetUnended(): void {
     const end = this.#known.endBehind;
     if (end === undefined) return;
-    const isGone = this.#answers.haveReachableAnswered() && this.#answers.unknownTo(end) === undefined;
-    if (isGone || this.#ports.mayBegin()) this.#known.noteUnended(undefined);
+    const isAnother = this.#answers.haveReachableAnswered()
+      && this.#answers.unknownTo(end)?.epoch !== this.#known.believed?.epoch;
+    if (isAnother || this.#ports.mayBegin()) this.#known.noteUnended(undefined);
   }
 
   /**

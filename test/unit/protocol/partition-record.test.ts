@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { endedBy } from '../../../src/gateway/ownership/given-up-rules.js';
 import { LINE_MAX } from '../../../src/protocol/fields.js';
-import type { PastTerm } from '../../../src/protocol/partition-record.js';
+import type { PartitionRecord, PastTerm } from '../../../src/protocol/partition-record.js';
 import { behindEnd, isOfLine, lineAfter, lineWith, lineWithout, nobody } from '../../../src/protocol/partition-record.js';
 
 const past = (number: number, epoch: number, nonce = 1): PastTerm => ({ term: { number, nonce }, epoch });
@@ -44,6 +44,14 @@ describe('a line', () => {
     assert.deepEqual(behind.left, [copy('c'), copy('d')], 'not those that count, or are to be taken in');
     assert.deepEqual(behind.line, [{ term, epoch: 90 }, past(80, 89), past(5, 6)]);
     assert.deepEqual([behind.epoch, behind.term, behind.members, behind.gaveUp], [undone.epoch, undone.term, undone.members, undone.gaveUp]);
+    // The register was put back, and it ended from there.
+    assert.deepEqual(behindEnd(undone, { ...end, line: [past(5, 5)] }).line, [{ term, epoch: 90 }, past(5, 6)], 'the later end of a term');
+    const full = behindEnd(undone, { ...end, line: FULL });
+    assert.deepEqual(full.line, [{ term, epoch: 90 }, ...FULL].slice(0, full.line.length));
+    assert.ok(full.line.length < LINE_MAX, 'the next terms have room');
+    let next: PartitionRecord = full;
+    for (let taken = full.line.length; taken < LINE_MAX; taken++) next = { ...next, epoch: next.epoch + 1, line: lineAfter(next) };
+    for (const told of [past(10, 11), past(20, 21)]) assert.equal(isOfLine(next, told), false, 'what neither knew is not between two of them');
   });
 
   test('of an end of which a given-up store is to be told knows what its record knew', () => {
