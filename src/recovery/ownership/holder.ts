@@ -960,7 +960,7 @@ export class PartitionHolder {
     else this.#considerAnother(record, nowMs);
   }
 
-  /** Who is to have it begins it anew; what its end did not know may have no copy any more, or a newer one. */
+  /** Who is to have it begins it anew; what its end did not know may have no copy left, or a newer one. */
   #forgetUnended(): void {
     const end = this.#known.endBehind;
     if (end === undefined) return;
