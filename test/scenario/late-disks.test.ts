@@ -44,6 +44,19 @@ function outOf(group: Group, store: StoreNode): readonly Uint8Array[] {
   return disk;
 }
 
+function firstMember(pair: Pair): StoreNode {
+  const [first] = recordOf(pair)?.members ?? [];
+  return pair.group.stores.find(({ id }) => id === first?.storeId) ?? assert.fail('one has a copy');
+}
+
+/** This store is out; two others have a copy. */
+function untilElsewhere(pair: Pair, without: StoreNode): void {
+  pair.group.until(() => {
+    const { members = [] } = recordOf(pair) ?? {};
+    return members.length === 2 && members.every(({ storeId }) => storeId !== without.id);
+  }, 'two copies elsewhere', 120_000);
+}
+
 /** One more term. */
 function restartGateway(pair: Pair): void {
   const gateway = pair.group.gateway('gw-1');
@@ -234,12 +247,9 @@ describe('disks that come late', () => {
       untilHeldBy(pair, 'gw-1', 2);
       const fresh = [1, 2, 3].map(() => group.submit('gw-1', ['q1']));
       group.until(() => fresh.every(({ outcome }) => outcome === COMMITTED), 'its mail');
-      const cutOff = stores.find(({ id }) => id === recordOf(pair)?.members[0]?.storeId) ?? assert.fail('one has a copy');
+      const cutOff = firstMember(pair);
       for (const id of ['gw-1', 'gw-2']) group.cutOff(id, true, [cutOff]);
-      group.until(() => {
-        const { members = [] } = recordOf(pair) ?? {};
-        return members.length === 2 && members.every(({ storeId }) => storeId !== cutOff.id);
-      }, 'two copies elsewhere', 120_000);
+      untilElsewhere(pair, cutOff);
       group.hops.script = () => 'accept';
       group.until(() => fresh.every(({ arrivals }) => arrivals.size === 1), 'its deliveries', 120_000);
       group.gateway('gw-1').register?.bridge.setRetired('gw-1', BY, () => undefined);
@@ -292,10 +302,6 @@ describe('disks that come late', () => {
       const { group } = pair;
       const { stores } = group;
       const cut = (store: StoreNode, isCut: boolean): void => { for (const id of ['gw-1', 'gw-2']) group.cutOff(id, isCut, [store]); };
-      const isElsewhere = (from: StoreNode) => (): boolean => {
-        const { members = [] } = recordOf(pair) ?? {};
-        return members.length === 2 && members.every(({ storeId }) => storeId !== from.id);
-      };
       const taken = (count: number): readonly Letter[] => {
         const letters = Array.from({ length: count }, () => group.submit('gw-1', ['q1']));
         group.until(() => letters.every(({ outcome }) => outcome === COMMITTED), 'mail');
@@ -305,9 +311,9 @@ describe('disks that come late', () => {
       group.gateway('gw-2').kill();
       restartGateway(pair);
       const old = taken(3);
-      const older = stores.find(({ id }) => id === recordOf(pair)?.members[0]?.storeId) ?? assert.fail('one has a copy');
+      const older = firstMember(pair);
       cut(older, true);
-      group.until(isElsewhere(older), 'two copies elsewhere', 120_000);
+      untilElsewhere(pair, older);
       untilHeldBy(pair, 'gw-1', 2);
       group.hops.script = () => 'accept';
       group.until(() => old.every(({ arrivals }) => arrivals.size === 1), 'deliveries', 60_000);
@@ -322,7 +328,7 @@ describe('disks that come late', () => {
       untilHeldBy(pair, 'gw-1', 2);
       const [away = assert.fail('there are three'), newer = assert.fail('there are three')] = stores.filter((store) => store !== older);
       cut(away, true);
-      group.until(isElsewhere(away), 'two copies elsewhere', 120_000);
+      untilElsewhere(pair, away);
       group.gateway('gw-1').register?.bridge.setRetired('gw-1', BY, () => undefined);
       group.until(() => recordOf(pair)?.holder.incarnation === 0, 'its end', 120_000);
       group.run(5_000);
@@ -356,12 +362,9 @@ describe('disks that come late', () => {
       group.gateway('gw-2').kill();
       restartGateway(pair);
       group.run(5_000);
-      const older = stores.find(({ id }) => id === recordOf(pair)?.members[0]?.storeId) ?? assert.fail('one has a copy');
+      const older = firstMember(pair);
       for (const id of ['gw-1', 'gw-2']) group.cutOff(id, true, [older]);
-      group.until(() => {
-        const { members = [] } = recordOf(pair) ?? {};
-        return members.length === 2 && members.every(({ storeId }) => storeId !== older.id);
-      }, 'two copies elsewhere', 120_000);
+      untilElsewhere(pair, older);
       untilHeldBy(pair, 'gw-1', 2);
       const late = Array.from({ length: 7 }, () => group.submit('gw-1', ['q1']));
       group.until(() => late.every(({ outcome }) => outcome === COMMITTED), 'mail');
@@ -412,12 +415,9 @@ describe('disks that come late', () => {
       for (const store of stores) store.start();
       group.gateway('gw-1').start();
       untilHeldBy(pair, 'gw-1', 2);
-      const dead = stores.find(({ id }) => id === recordOf(pair)?.members[0]?.storeId) ?? assert.fail('one has a copy');
+      const dead = firstMember(pair);
       dead.kill();
-      group.until(() => {
-        const { members = [] } = recordOf(pair) ?? {};
-        return members.length === 2 && members.every(({ storeId }) => storeId !== dead.id);
-      }, 'two copies elsewhere', 120_000);
+      untilElsewhere(pair, dead);
       retire('gw-1', BY);
       const { holdings } = group.gateway('gw-1').core ?? assert.fail('it runs');
       group.until(() => holdings.untoldEnds().length === 1, 'its end, but for one store', 60_000);
