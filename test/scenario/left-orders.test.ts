@@ -385,6 +385,26 @@ describe('an order for the mail of a dead gateway', () => {
     group.run(20_000);
     checkNoDuplicates(group.letters);
   });
+
+  test('to release lets go what was held, but not what ended two processes: they may have obeyed it', () => {
+    const { group, flood, others } = flooded({ noRescue: ['gw-2'] });
+    const [poison] = flood;
+    assert.ok(poison !== undefined);
+    for (const { id } of flood.slice(1)) assert.deepEqual(doById(coreAt(group, 'gw-1'), 'hold', id).whys, ['']);
+    group.run(1000);
+    const gateway = group.gateway('gw-1');
+    gateway.kill();
+    gateway.crashNotes = [11, 12].map((incarnation) => ({ ownerId: 'gw-1', messageId: poison.id, incarnation }));
+    leave(group, 'gw-2', 'release', OF_FLOODER);
+    open(group);
+    gateway.start();
+    group.until(() => arrived(others) === 30 && written(group) === 0, 'the end of the order', 120_000);
+    group.until(() => arrived(flood) === 29, 'what was held');
+    group.run(5000);
+    assert.equal(stateOf(coreAt(group, 'gw-1'), 'q1', poison), EntryState.HELD);
+    doById(coreAt(group, 'gw-1'), 'release', poison.id);
+    group.until(() => poison.arrivals.size === 1, 'what an operator released');
+  });
 });
 
 test('an order waits for what it counted and went back to the stores since', () => {

@@ -129,6 +129,9 @@ export class LeftPass implements Keeper {
     const meant = this.#meantOf(queue, row);
     if (typeof meant !== 'object') return meant;
     const { envelope, recipients } = meant;
+    // It may have ended the process that released it by this order: who releases it has to have seen that.
+    const { holds } = this.#ports;
+    if (this.#order.verb === 'release' && holds.isPoison(queue, row)) return Came.NOT_DONE;
     const came = this.#act.doTo(queue, row, envelope, recipients, this.#order.verb, nowMs);
     if (came === Came.DONE) this.done += 1;
     return came;

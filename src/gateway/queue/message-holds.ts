@@ -178,7 +178,7 @@ export class MessageHolds {
     const isHeld = table.state(row) === EntryState.HELD;
     if (!isWhole && isHeld) return HELD_IN_PART;
     const envelope = settlement.envelopeOf(row);
-    const isPoison = isHeld && this.#triesOf(queue, row, note) > 0;
+    const isPoison = this.isPoison(queue, row);
     // A report of deliveries to others may have been put aside: settlement makes it.
     const isToldOfOthers = envelope !== undefined && !isPoison && note.states.includes(OWED_SUCCESS);
     if (verb === 'delete' && isWhole && !isToldOfOthers) {
@@ -249,6 +249,12 @@ export class MessageHolds {
     if (queue.unblock(row)) this.#ports.wake(queue);
     this.#alarm(queue, row, tries);
     return true;
+  }
+
+  /** Held because so many processes have ended with it in hand. */
+  isPoison(queue: MailQueue, row: number): boolean {
+    const isHeld = this.#ports.entries.table.state(row) === EntryState.HELD;
+    return isHeld && this.#triesOf(queue, row, this.#noteOf(row)) > 0;
   }
 
   /** The entry's time is up: false when it stays all the same. */
