@@ -15,7 +15,8 @@
  *   line      the terms that led to this one, newest first, each with its last epoch: what somebody was told
  *             that lies in none of them was made, and forgotten, by a register that was put back since. A
  *             term that was forgotten so stands among them once all mail of it is in a copy that counts. The
- *             oldest of many are one entry: all terms from that of a number on, whatever their nonces
+ *             oldest of many are one entry: all terms from that of a number on, whatever their nonces. Where
+ *             another may lie between them they are forgotten: mail of a copy from then may come again
  *
  * A partition that has ended is held by nobody: incarnation 0. Its members are copies that count for nothing
  * and are to be dropped (gateway/ownership/ended-partitions.ts).
@@ -118,13 +119,14 @@ export function isEnded({ holder }: PartitionRecord): boolean {
 
 /** Of a record that gives the partition another term. */
 export function lineAfter({ term, epoch, line }: PartitionRecord): readonly PastTerm[] {
-  return within([{ term, epoch }, ...line]);
+  const left = { term, epoch };
+  return within([left, ...line], left);
 }
 
 /** With a term that was undone, up to this epoch, nothing of which is missing here: its copies may go. */
 export function lineWith(line: readonly PastTerm[], undone: PastTerm): readonly PastTerm[] {
   const others = line.filter(({ term }) => !isSameTerm(term, undone.term));
-  return within([...others, undone].sort((a, b) => b.epoch - a.epoch));
+  return within([...others, undone], undone);
 }
 
 /**
@@ -144,22 +146,20 @@ export function lineWithout(
   });
 }
 
-/** So many terms of both: the next ones have room, so that none is joined with one of another history. */
-const BEHIND_END_MAX = LINE_MAX - 4;
-
 /**
  * A record that an end did not know, as it goes on after that: nothing is missing of what led to the end, and
- * its copies are still to be dropped. Terms that have no room are forgotten: mail of a copy from then may
- * come again. In one entry they would have those between them that neither knew, whose mail is to be taken.
+ * its copies are still to be dropped, whatever the record says of them.
  */
 export function behindEnd(record: PartitionRecord, end: PartitionRecord): PartitionRecord {
-  const named = [...record.members, ...record.gaveUp, ...record.left];
-  const toDrop = end.members.filter(({ storeId, bootId }) => !isMemberOf(named, storeId, bootId));
-  const left = [...record.left, ...toDrop].slice(0, MEMBERS_MAX);
+  const { members } = record;
+  const toDrop = end.members.filter(({ storeId, bootId }) => !isMemberOf(members, storeId, bootId));
+  const isKept = ({ storeId, bootId }: RecordedMember): boolean => !isMemberOf(toDrop, storeId, bootId);
+  const left = [...record.left.filter(isKept), ...toDrop].slice(0, MEMBERS_MAX);
   const all = [{ term: end.term, epoch: end.epoch }, ...end.line, ...record.line];
-  const line = all.filter((past, at) =>
+  const terms = all.filter((past, at) =>
     !all.some((other, i) => isSameTerm(other.term, past.term) && isLater(other, i, past, at)));
-  return { ...record, left, line: line.sort((a, b) => b.epoch - a.epoch).slice(0, BEHIND_END_MAX) };
+  const line = newestFirst(terms).slice(0, LINE_MAX);
+  return { ...record, gaveUp: record.gaveUp.filter(isKept), left, line };
 }
 
 /** Of one term in two lines; `i` and `at` are their places. */
@@ -182,13 +182,24 @@ function isSpan({ term }: PastTerm): boolean {
   return term.nonce === SPAN_NONCE;
 }
 
-/** What a record has no room for becomes one with the oldest that it has room for. */
-function within(line: readonly PastTerm[]): readonly PastTerm[] {
-  if (line.length <= LINE_MAX) return line;
-  const older = line.slice(LINE_MAX - 1);
-  const number = Math.min(...older.map(({ term }) => term.number));
-  const epoch = Math.max(...older.map((past) => past.epoch));
-  return [...line.slice(0, LINE_MAX - 1), { term: { number, nonce: SPAN_NONCE }, epoch }];
+/**
+ * Of one too many the two oldest become one, if no other can lie between them: an end may have left out one
+ * of which copies may have more, and a record of another history has gone on behind an end. Else the oldest
+ * is forgotten; or, in the place of the one that is added, that before it.
+ */
+function within(terms: readonly PastTerm[], added: PastTerm): readonly PastTerm[] {
+  const line = newestFirst(terms);
+  const [before, oldest] = line.slice(LINE_MAX - 1);
+  if (before === undefined || oldest === undefined) return line;
+  const newer = line.slice(0, LINE_MAX - 1);
+  if (before.term.number > oldest.epoch + 1) return [...newer, oldest === added ? oldest : before];
+  const number = Math.min(before.term.number, oldest.term.number);
+  return [...newer, { term: { number, nonce: SPAN_NONCE }, epoch: Math.max(before.epoch, oldest.epoch) }];
+}
+
+/** By their last epochs: who has gone on behind an end was made before that. */
+function newestFirst(terms: readonly PastTerm[]): readonly PastTerm[] {
+  return [...terms].sort((a, b) => b.epoch - a.epoch);
 }
 
 /** The same of copies that had the same mail: who has taken in that of one has that of the others. */

@@ -58,11 +58,11 @@ function untilElsewhere(pair: Pair, without: StoreNode): void {
 }
 
 /** One more term. */
-function restartGateway(pair: Pair): void {
-  const gateway = pair.group.gateway('gw-1');
+function restartGateway(pair: Pair, id = 'gw-1'): void {
+  const gateway = pair.group.gateway(id);
   gateway.kill();
   gateway.start();
-  untilHeldBy(pair, 'gw-1', 2);
+  untilHeldBy(pair, id, 2);
 }
 
 function take(world: World, count: number): void {
@@ -355,7 +355,7 @@ describe('disks that come late', () => {
       assert.deepEqual([timesDelivered(old), group.letters.delivered], [[1, 1, 1], LETTERS + 10]);
     });
 
-    test('newer copies are taken, too, though the terms of both have no room in a line', () => {
+    for (const [terms, later, isLost] of [[LINE_MAX - 1, 0, false], [5, 9, true]] as const) test(`newer copies are taken, too, though the terms of both have no room in a line: ${String(terms)} before the end, ${String(later)} since, the register ${isLost ? 'lost' : 'kept'}`, () => {
       const pair = loaded({ partitions: 1 });
       const { group } = pair;
       const { stores } = group;
@@ -366,15 +366,17 @@ describe('disks that come late', () => {
       for (const id of ['gw-1', 'gw-2']) group.cutOff(id, true, [older]);
       untilElsewhere(pair, older);
       untilHeldBy(pair, 'gw-1', 2);
+      if (isLost) restartGateway(pair);
       const late = Array.from({ length: 7 }, () => group.submit('gw-1', ['q1']));
       group.until(() => late.every(({ outcome }) => outcome === COMMITTED), 'mail');
       group.gateway('gw-1').kill();
       const disks = new Map(stores.map((store) => [store, outOf(group, store)]));
       for (const id of ['gw-1', 'gw-2']) group.cutOff(id, false, [older]);
+      if (isLost) group.register.restore(new RegisterMap());
       for (const store of stores) store.start();
       group.gateway('gw-1').start();
       untilHeldBy(pair, 'gw-1', 2);
-      for (let i = 0; i < LINE_MAX - 2; i++) restartGateway(pair);
+      for (let i = 1; i < terms; i++) restartGateway(pair);
       group.gateway('gw-1').register?.bridge.setRetired('gw-1', BY, () => undefined);
       group.until(() => (recordOf(pair)?.holder.incarnation ?? 0) === 0, 'its end', 120_000);
       group.gateway('gw-1').kill();
@@ -384,6 +386,7 @@ describe('disks that come late', () => {
         store.start();
         if (store === older) group.gateway('gw-2').start();
         group.run(store === older ? 100_000 : 20_000);
+        if (store === older) for (let i = 0; i < later; i++) restartGateway(pair, 'gw-2');
       }
       group.hops.script = () => 'accept';
       group.until(() => group.letters.delivered === LETTERS + late.length, 'all deliveries', 120_000);
@@ -399,6 +402,34 @@ describe('disks that come late', () => {
       group.until(() => letter.arrivals.size === 1, 'new mail');
       group.until(() => group.letters.delivered === LETTERS + 4, 'all deliveries', 120_000);
     });
+  });
+
+  test('also when they were lost, and their partition has ended and begun again, so long ago that a line has no room', () => {
+    const pair = loaded({ partitions: 1 });
+    const { group } = pair;
+    group.gateway('gw-2').kill();
+    restartGateway(pair);
+    group.run(5_000);
+    group.gateway('gw-1').kill();
+    const disks = new Map(group.stores.map((store) => [store, outOf(group, store)]));
+    for (const store of group.stores) store.start();
+    group.gateway('gw-1').start();
+    untilHeldBy(pair, 'gw-1', 2);
+    const retire = (rule: typeof BY | undefined): void => { group.gateway('gw-1').register?.bridge.setRetired('gw-1', rule, () => undefined); };
+    retire(BY);
+    group.until(() => (recordOf(pair)?.holder.incarnation ?? 0) === 0, 'its end', 120_000);
+    retire(undefined);
+    group.until(() => (recordOf(pair)?.holder.incarnation ?? 0) > 0, 'its beginning', 120_000);
+    untilHeldBy(pair, 'gw-1', 2);
+    for (let i = 0; i < LINE_MAX - 2; i++) restartGateway(pair);
+    group.hops.script = () => 'accept';
+    for (const [store, disk] of disks) {
+      outOf(group, store);
+      store.putBack(disk);
+      store.start();
+      group.run(30_000);
+    }
+    group.until(() => group.letters.delivered === LETTERS, 'all deliveries', 120_000);
   });
 
   for (const isBegunAgain of [false, true]) {

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { endedBy } from '../../../src/gateway/ownership/given-up-rules.js';
 import { LINE_MAX } from '../../../src/protocol/fields.js';
-import type { PartitionRecord, PastTerm } from '../../../src/protocol/partition-record.js';
+import type { PastTerm } from '../../../src/protocol/partition-record.js';
 import { behindEnd, isOfLine, lineAfter, lineWith, lineWithout, nobody } from '../../../src/protocol/partition-record.js';
 
 const past = (number: number, epoch: number, nonce = 1): PastTerm => ({ term: { number, nonce }, epoch });
@@ -36,22 +36,31 @@ describe('a line', () => {
     assert.equal(isOfLine({ term, line: lineAfter({ ...record, epoch: 81, line }) }, oldest), true, 'once more');
   });
 
+  test('of more terms than it has room for forgets the oldest, where another may lie between it and the next', () => {
+    const line = lineAfter({ ...record, epoch: 91, line: [...FULL.slice(0, -1), past(5, 6)] });
+    assert.deepEqual(line, [{ term, epoch: 91 }, ...FULL.slice(0, -1)]);
+    assert.equal(isOfLine({ term, line: lineAfter({ ...record, epoch: 92, line }) }, past(20, 21)), false, 'the next are one entry');
+  });
+
+  test('is in the order of its epochs, though its newest term has gone on behind an end', () => {
+    const gone = { ...record, term: past(5, 6).term, epoch: 6, line: FULL };
+    assert.deepEqual(lineAfter({ ...gone, line: FULL.slice(1) }), [...FULL.slice(1), past(5, 6)]);
+    const line = lineAfter(gone);
+    assert.deepEqual(line, [...FULL.slice(0, -1), past(5, 6)], 'the copies that count are of that');
+    assert.deepEqual(lineAfter({ ...record, epoch: 91, line }), [{ term, epoch: 91 }, ...FULL.slice(0, -1)], 'then it is forgotten');
+  });
+
   test('of what an end did not know goes on behind that: its terms are known, and its copies are still to be dropped', () => {
     const copy = (storeId: string) => ({ storeId, bootId: 'b1' });
-    const undone = { epoch: 8, term: past(7, 8).term, holder: nobody('gw-1/1'), members: [copy('a')], gaveUp: [{ ...copy('b'), epoch: 6 }], left: [copy('c')], line: [past(5, 6)] };
+    const undone = { epoch: 8, term: past(7, 8).term, holder: nobody('gw-1/1'), members: [copy('a')], gaveUp: [{ ...copy('b'), epoch: 6 }, { ...copy('e'), epoch: 6 }], left: [copy('c')], line: [past(5, 6)] };
     const end = { ...record, members: [copy('a'), copy('b'), copy('c'), copy('d')], line: [past(80, 89)] };
     const behind = behindEnd(undone, end);
-    assert.deepEqual(behind.left, [copy('c'), copy('d')], 'not those that count, or are to be taken in');
+    assert.deepEqual([behind.left, behind.gaveUp], [[copy('b'), copy('c'), copy('d')], [{ ...copy('e'), epoch: 6 }]], 'not those that count; nor is taken in what is to be dropped');
     assert.deepEqual(behind.line, [{ term, epoch: 90 }, past(80, 89), past(5, 6)]);
-    assert.deepEqual([behind.epoch, behind.term, behind.members, behind.gaveUp], [undone.epoch, undone.term, undone.members, undone.gaveUp]);
+    assert.deepEqual([behind.epoch, behind.term, behind.members], [undone.epoch, undone.term, undone.members]);
     // The register was put back, and it ended from there.
     assert.deepEqual(behindEnd(undone, { ...end, line: [past(5, 5)] }).line, [{ term, epoch: 90 }, past(5, 6)], 'the later end of a term');
-    const full = behindEnd(undone, { ...end, line: FULL });
-    assert.deepEqual(full.line, [{ term, epoch: 90 }, ...FULL].slice(0, full.line.length));
-    assert.ok(full.line.length < LINE_MAX, 'the next terms have room');
-    let next: PartitionRecord = full;
-    for (let taken = full.line.length; taken < LINE_MAX; taken++) next = { ...next, epoch: next.epoch + 1, line: lineAfter(next) };
-    for (const told of [past(10, 11), past(20, 21)]) assert.equal(isOfLine(next, told), false, 'what neither knew is not between two of them');
+    assert.deepEqual(behindEnd(undone, { ...end, line: FULL }).line, [{ term, epoch: 90 }, ...FULL].slice(0, LINE_MAX), 'what has no room is forgotten');
   });
 
   test('of an end of which a given-up store is to be told knows what its record knew', () => {
@@ -91,10 +100,10 @@ describe('a line with a term that was undone', () => {
     assert.equal(isOfLine({ term, line }, past(14, 15, 2)), true);
   });
 
-  test('older than all that a full line names is part of its oldest: nobody asks for it again', () => {
+  test('older than all that a full line names is named: nobody asks for it again; what lies between is not known', () => {
     const undone = past(5, 8, 2);
     const line = lineWith(FULL, undone);
-    assert.equal(line.length, LINE_MAX);
-    assert.equal(isOfLine({ term, line }, undone), true);
+    assert.deepEqual(line, [...FULL.slice(0, -1), undone]);
+    assert.deepEqual(lineWith(line, past(40, 40, 2)).slice(-2), FULL.slice(-3, -1), 'it is the first that is forgotten');
   });
 });
