@@ -1,19 +1,14 @@
 /**
- * The simulation in CI: seeds that are always the same, seeds that never were before, and the canaries, which show
- * that a run can be repeated and that its checks check. `npm run simulate` runs more; mutants are in mutants.ts.
+ * The simulation in CI: the canaries, which show that a run can be repeated and that its checks check, and seeds that
+ * have found something. Other seeds are in fixed-and-fresh-seeds.test.ts, mutants in mutants.test.ts.
  */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { spawnSync } from 'node:child_process';
-import { fileURLToPath } from 'node:url';
 import { COMMITTED, DELIVERED } from '../../src/gateway/mail-types.js';
-import { MUTANTS, misfits, tryMutant } from './mutants.js';
 import { planOf } from './plan.js';
 import { simulate } from './simulate.js';
 import type { World } from './world.js';
 
-const FIXED_SEEDS = 300;
-const FRESH_SEEDS = 100;
 /** Seeds that break a promise without what was mended for them: what that was, seed, steps. */
 const FOUND: readonly (readonly [string, number, number])[] = [
   ['a partition that begins anew is forgotten while its record is on its way', 350_006_550, 80],
@@ -27,15 +22,6 @@ const FOUND: readonly (readonly [string, number, number])[] = [
   ['a record that is put back to what the watch told last is news to who changed it since', 909_898, 80],
 ];
 const STEPS = 80;
-const BOUND_MS = 600_000;
-/** Of the mutants this many a run, by date: all of them take minutes. */
-const MUTANTS_A_RUN = 4;
-const DAY_MS = 86_400_000;
-
-function run(args: readonly string[]): { readonly code: number | null; readonly output: string } {
-  const child = spawnSync(process.execPath, [fileURLToPath(new URL('main.js', import.meta.url)), ...args], { encoding: 'utf8', timeout: BOUND_MS });
-  return { code: child.status, output: `${child.stdout}${child.stderr}` };
-}
 
 /** A gateway ends a message that it never handed over: what no check may miss. */
 function swallowOne(world: World): boolean {
@@ -78,34 +64,7 @@ describe('simulation', () => {
     assert.equal(swallowed, 5);
   });
 
-  test('the fixed seeds hold, and every kind of fault fires', () => {
-    const { code, output } = run(['--seed', '1', '--seeds', String(FIXED_SEEDS), '--steps', String(STEPS), '--keep-going']);
-    assert.equal(code, 0, output);
-  });
-
   test('seeds that have found something hold', () => {
     for (const [what, seed, steps] of FOUND) assert.equal(simulate(seed, { steps }).failure, '', what);
   });
-
-  test('no promise is broken by fresh seeds', (context) => {
-    const first = Math.floor(Date.now() / 1000) * 1000;
-    context.diagnostic(`fresh seeds from ${String(first)} on`);
-    const { code, output } = run(['--seed', String(first), '--seeds', String(FRESH_SEEDS), '--steps', String(STEPS), '--keep-going']);
-    assert.equal(code, 0, output);
-  });
-
-  test('every mutant still fits the code', () => {
-    assert.deepEqual(misfits(), []);
-  });
-
-  const today = Math.floor(Date.now() / DAY_MS);
-  const found = MUTANTS.filter(({ heldBy }) => heldBy === undefined);
-  for (let i = 0; i < Math.min(MUTANTS_A_RUN, found.length); i++) {
-    const mutant = found[(today * MUTANTS_A_RUN + i) % found.length];
-    if (mutant === undefined) continue;
-    test(`the simulation finds the mutant "${mutant.name}"`, async () => {
-      const verdict = await tryMutant(mutant);
-      assert.ok(verdict.caught, verdict.text);
-    });
-  }
 });
