@@ -24,6 +24,8 @@ export interface OutsideSet {
   readonly minutes?: number;
   /** Files at the same time; default 1. */
   readonly concurrency?: number;
+  /** It keeps all processors busy: no other set runs beside it. */
+  readonly alone?: boolean;
   /** The set starts daemons that insist on root. */
   readonly root?: boolean;
   /** Python modules that must be found by one of the interpreters. */

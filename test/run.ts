@@ -1,6 +1,6 @@
 /**
  * The runner behind `npm test`. In this order: lint, the check of the pure floors, the sets of tests that
- * need npm alone, then each outside set whose program is found (test/outside-sets.json). Ends with a table
+ * need npm alone, then the outside sets whose program is found (test/outside-sets.json). Ends with a table
  * and one plain line `N passed, N failed, N skipped`; the exit code is 0 only if something ran and nothing
  * failed. With TWINPOST_REQUIRE=all a skip is a failure, but that of a set which needs history that a clone lacks.
  *
@@ -16,6 +16,7 @@ import { basename, dirname, join } from 'node:path';
 import { run } from 'node:test';
 import { fileURLToPath } from 'node:url';
 
+import type { OutsideSet } from './outside-sets.js';
 import { readOutsideSets, whyNot } from './outside-sets.js';
 
 const PROJECT = join(dirname(fileURLToPath(import.meta.url)), '..', '..');
@@ -139,7 +140,7 @@ async function runTests(set: TestSet, packages = ''): Promise<Outcome> {
   await runFiles(files.filter((file) => !isAlone(file)), set.concurrency);
   await runFiles(files.filter(isAlone), 1);
   clearTimeout(bound);
-  if (slow.length > 0) say(`  took long: ${slow.join(', ')}`);
+  if (slow.length > 0) say(`  took long in ${set.set}: ${slow.join(', ')}`);
   outcome.seconds = (performance.now() - started) / 1000;
   if (outcome.passed + outcome.failed + outcome.skipped === 0) {
     outcome.failed++;
@@ -185,21 +186,27 @@ function noteFail(outcome: Outcome, test: TestEvent): void {
   say(`\n  FAILED: ${test.name}${place}\n${text.replace(/^/gm, '    ')}\n`);
 }
 
+/** Two at a time, for most of them wait for their program; then those that fill the machine, one by one. */
 async function runOutside(wanted: (set: string) => boolean): Promise<Outcome[]> {
-  const outcomes: Outcome[] = [];
-  for (const outside of readOutsideSets(PROJECT)) {
-    if (!wanted(outside.set)) continue;
-    const packages = [...outside.packages, ...(outside.unpacked ?? []), ...(outside.npm === undefined ? [] : [`npm:${outside.npm}`])].join(' ');
-    const reason = whyNot(outside);
-    if (reason === '') {
-      const path = join('thirdparty', outside.set);
-      const { set, minutes = OUTSIDE_MINUTES, concurrency = 1 } = outside;
-      outcomes.push(await runTests({ set, path, concurrency, minutes }, packages));
-    } else {
-      outcomes.push({ ...outcomeOf(outside.set, packages), state: 'skipped', skipped: 1, note: reason });
+  const sets = readOutsideSets(PROJECT).filter(({ set }) => wanted(set));
+  const outcomes = new Map<string, Outcome>();
+  const runAll = async (left: OutsideSet[]): Promise<void> => {
+    for (let outside = left.shift(); outside !== undefined; outside = left.shift()) {
+      outcomes.set(outside.set, await runOutsideSet(outside));
     }
-  }
-  return outcomes;
+  };
+  const shared = sets.filter(({ alone = false }) => !alone);
+  await Promise.all([runAll(shared), runAll(shared)]);
+  await runAll(sets.filter(({ alone = false }) => alone));
+  return sets.flatMap(({ set }) => outcomes.get(set) ?? []);
+}
+
+async function runOutsideSet(outside: OutsideSet): Promise<Outcome> {
+  const { set, packages: installed, unpacked = [], npm, minutes = OUTSIDE_MINUTES, concurrency = 1 } = outside;
+  const packages = [...installed, ...unpacked, ...(npm === undefined ? [] : [`npm:${npm}`])].join(' ');
+  const reason = whyNot(outside);
+  if (reason !== '') return { ...outcomeOf(set, packages), state: 'skipped', skipped: 1, note: reason };
+  return runTests({ set, path: join('thirdparty', set), concurrency, minutes }, packages);
 }
 
 function printTable(outcomes: readonly Outcome[]): void {
