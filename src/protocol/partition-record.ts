@@ -16,7 +16,7 @@
  *             that lies in none of them was made, and forgotten, by a register that was put back since. A
  *             term that was forgotten so stands among them once all mail of it is in a copy that counts. The
  *             oldest of many are one entry: all terms from that of a number on, whatever their nonces. Where
- *             another may lie between them they are forgotten: mail of a copy from then may come again
+ *             there is a gap between them the older are forgotten: mail of a copy from then may come again
  *
  * A partition that has ended is held by nobody: incarnation 0. Its members are copies that count for nothing
  * and are to be dropped (gateway/ownership/ended-partitions.ts).
@@ -123,6 +123,16 @@ export function lineAfter({ term, epoch, line }: PartitionRecord): readonly Past
   return within([left, ...line], left);
 }
 
+/**
+ * Of a record that begins the partition with this term, above the clock: nothing was made between the newest
+ * of its line and that.
+ */
+export function lineUpTo({ number }: Term, line: readonly PastTerm[]): readonly PastTerm[] {
+  const [newest, ...older] = line;
+  if (newest === undefined || isSpan(newest)) return line;
+  return [{ ...newest, epoch: number - 1 }, ...older];
+}
+
 /** With a term that was undone, up to this epoch, nothing of which is missing here: its copies may go. */
 export function lineWith(line: readonly PastTerm[], undone: PastTerm): readonly PastTerm[] {
   const others = line.filter(({ term }) => !isSameTerm(term, undone.term));
@@ -148,18 +158,16 @@ export function lineWithout(
 
 /**
  * A record that an end did not know, as it goes on after that: nothing is missing of what led to the end, and
- * its copies are still to be dropped, whatever the record says of them.
+ * its copies are still to be dropped; but not what the record has given up, which may have more.
  */
 export function behindEnd(record: PartitionRecord, end: PartitionRecord): PartitionRecord {
-  const { members } = record;
-  const toDrop = end.members.filter(({ storeId, bootId }) => !isMemberOf(members, storeId, bootId));
-  const isKept = ({ storeId, bootId }: RecordedMember): boolean => !isMemberOf(toDrop, storeId, bootId);
-  const left = [...record.left.filter(isKept), ...toDrop].slice(0, MEMBERS_MAX);
+  const named = [...record.members, ...record.gaveUp, ...record.left];
+  const toDrop = end.members.filter(({ storeId, bootId }) => !isMemberOf(named, storeId, bootId));
+  const left = [...record.left, ...toDrop].slice(0, MEMBERS_MAX);
   const all = [{ term: end.term, epoch: end.epoch }, ...end.line, ...record.line];
   const terms = all.filter((past, at) =>
     !all.some((other, i) => isSameTerm(other.term, past.term) && isLater(other, i, past, at)));
-  const line = newestFirst(terms).slice(0, LINE_MAX);
-  return { ...record, gaveUp: record.gaveUp.filter(isKept), left, line };
+  return { ...record, left, line: newestFirst(terms).slice(0, LINE_MAX) };
 }
 
 /** Of one term in two lines; `i` and `at` are their places. */
@@ -183,7 +191,7 @@ function isSpan({ term }: PastTerm): boolean {
 }
 
 /**
- * Of one too many the two oldest become one, if no other can lie between them: an end may have left out one
+ * Of one too many the two oldest become one, if there is no gap between them: an end may have left out a term
  * of which copies may have more, and a record of another history has gone on behind an end. Else the oldest
  * is forgotten; or, in the place of the one that is added, that before it.
  */

@@ -11,7 +11,7 @@ import type { RegisterMap } from '../../src/register/core/register-map.js';
 import { checkNoDuplicates, checkNoLoss, checkOrder } from './checks.js';
 import { Group } from './group.js';
 import type { GroupOptions } from './group.js';
-import { loaded, recordOf, restart, untilHeldBy } from './pair.js';
+import { LETTERS, loaded, recordOf, restart, untilHeldBy } from './pair.js';
 import type { Pair } from './pair.js';
 import type { StoreNode } from './store-node.js';
 
@@ -322,6 +322,38 @@ describe('partitions that nobody serves any more', () => {
     }
     endsWithout(pair, away);
     for (const { arrivals } of fresh) assert.deepEqual([...arrivals.values()], [1]);
+  });
+
+  test('mail is not delivered again by a store that was away when its partition ended and was begun again, more takeovers ago than a line has room for', () => {
+    const pair = loaded({ partitions: 1 });
+    const { group, first } = pair;
+    group.gateway('gw-2').kill();
+    for (const id of ['gw-1', 'gw-2']) group.cutOff(id, true, [first]);
+    group.until(() => recordOf(pair)?.members.length === 2
+      && recordOf(pair)?.members.every(({ storeId }) => storeId !== first.id) === true, 'another copy in its place', 120_000);
+    group.hops.script = () => 'accept';
+    group.until(() => group.letters.delivered === LETTERS, 'all deliveries', 60_000);
+    for (const store of group.stores) {
+      if (store !== first) restart(store);
+      untilHeldBy(pair, 'gw-1');
+      group.run(3000);
+    }
+    const retire = (rule: { who: string; reason: string; wallMs: number } | undefined): void => {
+      group.gateway('gw-1').register?.bridge.setRetired('gw-1', rule, () => undefined);
+    };
+    retire({ who: 'ann', reason: 'gone', wallMs: 1 });
+    group.until(() => recordOf(pair)?.holder.incarnation === 0, 'its end', 120_000);
+    retire(undefined);
+    group.until(() => (recordOf(pair)?.holder.incarnation ?? 0) > 0, 'its beginning', 120_000);
+    for (let term = 0; term <= LINE_MAX; term++) {
+      untilHeldBy(pair, 'gw-1');
+      group.gateway('gw-1').kill();
+      group.gateway('gw-1').start();
+    }
+    untilHeldBy(pair, 'gw-1');
+    for (const id of ['gw-1', 'gw-2']) group.cutOff(id, false, [first]);
+    group.run(60_000);
+    for (const { arrivals } of group.letters.byId.values()) assert.deepEqual([...arrivals.values()], [1]);
   });
 
   test('a store that had a copy and is down when its gateway starts is waited for, though it can\'t be found', () => {

@@ -28,7 +28,7 @@ import type {
   GivenUpCopy, HolderId, PartitionRecord, PastTerm, RecordedMember, Term,
 } from '../../protocol/partition-record.js';
 import {
-  NO_TERM, isEnded, isMemberOf, isOfLine, isSameHolder, isSameTerm,
+  NO_TERM, isEnded, isMemberOf, isOfLine, isSameHolder, isSameTerm, lineUpTo,
 } from '../../protocol/partition-record.js';
 import { DECLINED_FULL, DECLINED_NO_COPY } from '../../protocol/reasons.js';
 import type { AskAnswer, CopyPosition, DeclinedAnswer, HolderOptions, HolderPorts } from './ports.js';
@@ -112,7 +112,8 @@ export class Founding {
     const { gaveUp, left, line } = this.base;
     return {
       epoch: this.#term.number, term: this.#term, holder, members: this.#founded, gaveUp,
-      left: left.filter((each) => !isMemberOf(this.#founded, each.storeId, each.bootId)), line,
+      left: left.filter((each) => !isMemberOf(this.#founded, each.storeId, each.bootId)),
+      line: lineUpTo(this.#term, line),
     };
   }
 

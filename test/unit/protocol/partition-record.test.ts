@@ -4,7 +4,7 @@ import { describe, test } from 'node:test';
 import { endedBy } from '../../../src/gateway/ownership/given-up-rules.js';
 import { LINE_MAX } from '../../../src/protocol/fields.js';
 import type { PastTerm } from '../../../src/protocol/partition-record.js';
-import { behindEnd, isOfLine, lineAfter, lineWith, lineWithout, nobody } from '../../../src/protocol/partition-record.js';
+import { behindEnd, isOfLine, lineAfter, lineUpTo, lineWith, lineWithout, nobody } from '../../../src/protocol/partition-record.js';
 
 const past = (number: number, epoch: number, nonce = 1): PastTerm => ({ term: { number, nonce }, epoch });
 const { term } = past(90, 90);
@@ -42,6 +42,14 @@ describe('a line', () => {
     assert.equal(isOfLine({ term, line: lineAfter({ ...record, epoch: 92, line }) }, past(20, 21)), false, 'the next are one entry');
   });
 
+  test('of a partition that begins above the clock has no gap before it', () => {
+    const begun = { ...record, epoch: 500, term: past(500, 500).term, line: lineUpTo(past(500, 500).term, [past(30, 31), past(20, 22)]) };
+    assert.deepEqual(begun.line, [past(30, 499), past(20, 22)]);
+    assert.equal(isOfLine(begun, past(40, 41)), false, 'none of another history');
+    assert.deepEqual(lineUpTo(past(500, 500).term, []), []);
+    assert.deepEqual(lineUpTo(past(500, 500).term, [past(5, 22, 0)]), [past(5, 22, 0)], 'an entry of many would have others');
+  });
+
   test('is in the order of its epochs, though its newest term has gone on behind an end', () => {
     const gone = { ...record, term: past(5, 6).term, epoch: 6, line: FULL };
     assert.deepEqual(lineAfter({ ...gone, line: FULL.slice(1) }), [...FULL.slice(1), past(5, 6)]);
@@ -52,12 +60,12 @@ describe('a line', () => {
 
   test('of what an end did not know goes on behind that: its terms are known, and its copies are still to be dropped', () => {
     const copy = (storeId: string) => ({ storeId, bootId: 'b1' });
-    const undone = { epoch: 8, term: past(7, 8).term, holder: nobody('gw-1/1'), members: [copy('a')], gaveUp: [{ ...copy('b'), epoch: 6 }, { ...copy('e'), epoch: 6 }], left: [copy('c')], line: [past(5, 6)] };
+    const undone = { epoch: 8, term: past(7, 8).term, holder: nobody('gw-1/1'), members: [copy('a')], gaveUp: [{ ...copy('b'), epoch: 6 }], left: [copy('c')], line: [past(5, 6)] };
     const end = { ...record, members: [copy('a'), copy('b'), copy('c'), copy('d')], line: [past(80, 89)] };
     const behind = behindEnd(undone, end);
-    assert.deepEqual([behind.left, behind.gaveUp], [[copy('b'), copy('c'), copy('d')], [{ ...copy('e'), epoch: 6 }]], 'not those that count; nor is taken in what is to be dropped');
+    assert.deepEqual(behind.left, [copy('c'), copy('d')], 'not those that count, or are to be taken in');
     assert.deepEqual(behind.line, [{ term, epoch: 90 }, past(80, 89), past(5, 6)]);
-    assert.deepEqual([behind.epoch, behind.term, behind.members], [undone.epoch, undone.term, undone.members]);
+    assert.deepEqual([behind.epoch, behind.term, behind.members, behind.gaveUp], [undone.epoch, undone.term, undone.members, undone.gaveUp]);
     // The register was put back, and it ended from there.
     assert.deepEqual(behindEnd(undone, { ...end, line: [past(5, 5)] }).line, [{ term, epoch: 90 }, past(5, 6)], 'the later end of a term');
     assert.deepEqual(behindEnd(undone, { ...end, line: FULL }).line, [{ term, epoch: 90 }, ...FULL].slice(0, LINE_MAX), 'what has no room is forgotten');
