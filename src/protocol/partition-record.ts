@@ -124,8 +124,8 @@ export function lineAfter({ term, epoch, line }: PartitionRecord): readonly Past
 }
 
 /**
- * Of a record that begins the partition with this term, above the clock: nothing was made between the newest
- * of its line and that.
+ * Of a record that begins the partition anew with this term, above the clock: nothing was made in the term of
+ * its end after that. In one of which all copies were lost there may have been, if the register was put back.
  */
 export function lineUpTo({ number }: Term, line: readonly PastTerm[]): readonly PastTerm[] {
   const [newest, ...older] = line;

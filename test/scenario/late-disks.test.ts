@@ -404,6 +404,31 @@ describe('disks that come late', () => {
     });
   });
 
+  test('with mail of a term of which the register, put back, knows only the beginning', () => {
+    const pair = loaded({ partitions: 1 });
+    const { group, second } = pair;
+    group.gateway('gw-2').kill();
+    const before = group.register.snapshot();
+    group.cutOff('gw-1', true, [second]);
+    untilElsewhere(pair, second);
+    untilHeldBy(pair, 'gw-1', 2);
+    const late = Array.from({ length: 7 }, () => group.submit('gw-1', ['q1']));
+    group.until(() => late.every(({ outcome }) => outcome === COMMITTED), 'mail');
+    group.gateway('gw-1').kill();
+    const disks = group.stores.map((store) => [store, outOf(group, store)] as const);
+    group.cutOff('gw-1', false, [second]);
+    group.register.restore(before);
+    for (const store of group.stores) store.start();
+    group.gateway('gw-1').start();
+    untilHeldBy(pair, 'gw-1', 2);
+    const [found, disk] = disks.find(([{ id }]) => id === pair.third?.id) ?? assert.fail('there are three');
+    found.kill();
+    found.putBack(disk);
+    found.start();
+    group.hops.script = () => 'accept';
+    group.until(() => group.letters.delivered === LETTERS + late.length, 'all deliveries', 240_000);
+  });
+
   test('also when they were lost, and their partition has ended and begun again, so long ago that a line has no room', () => {
     const pair = loaded({ partitions: 1 });
     const { group } = pair;

@@ -109,11 +109,11 @@ export class Founding {
     const { replicas, foundWaitMs } = this.#options;
     const isLate = nowMs - this.#sinceMs >= foundWaitMs;
     if (this.#founded.length < replicas && !(isLate && this.#founded.length > 0)) return undefined;
-    const { gaveUp, left, line } = this.base;
+    const { isLoss, gaveUp, left, line } = this.base;
     return {
       epoch: this.#term.number, term: this.#term, holder, members: this.#founded, gaveUp,
       left: left.filter((each) => !isMemberOf(this.#founded, each.storeId, each.bootId)),
-      line: lineUpTo(this.#term, line),
+      line: isLoss ? line : lineUpTo(this.#term, line),
     };
   }
 
