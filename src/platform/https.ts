@@ -16,7 +16,7 @@ export interface HttpsQuestion {
   readonly addresses: readonly string[];
   /** Undefined: GET, else POST. */
   readonly body?: { readonly type: string; readonly bytes: Uint8Array } | undefined;
-  /** Longer answers are none. */
+  /** Longer answers to a GET are none; nothing is read of one to a POST. */
   readonly answerBytesMax: number;
   readonly withinMs: number;
 }
@@ -26,7 +26,7 @@ export type HttpsAnswer = {
   readonly status: number;
   /** Media type in lower case, without parameters. */
   readonly type: string;
-  /** Of an answer with 200 alone. */
+  /** Of an answer to a GET with 200 alone. */
   readonly text: string;
 } | {
   readonly kind: 'failed';

@@ -32,6 +32,8 @@ const HTTPS_PORT = 443;
 const TRY_MS = 10_000;
 const ADDRESSES_MAX = 4;
 const HEADER_BYTES_MAX = 16 * 1024;
+/** Chunks of an answer: of an octet each, 64 KiB of them would hold the loop for seconds (0029). */
+const PIECES_MAX = 1_000;
 const WHY_CHARACTERS_MAX = 200;
 /** Of OpenSSL about certificates, beside those that speak of one by name. */
 const UNTRUSTED = /CERT|SELF_SIGNED|ISSUER|CRL|HOSTNAME_MISMATCH|INVALID_(CA|PURPOSE)/;
@@ -129,7 +131,9 @@ class HttpsExchange {
     this.#request?.setTimeout(0);
     const { statusCode: status = 0, headers } = response;
     const type = (headers['content-type'] ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? '';
-    if (status !== 200) return this.#end({ kind: 'answer', status, type, text: '' });
+    // What a server says to a report is of no use.
+    const isOfUse = status === 200 && this.#question.body === undefined;
+    if (!isOfUse) return this.#end({ kind: 'answer', status, type, text: '' });
     const encoding = headers['content-encoding'] ?? 'identity';
     if (encoding !== 'identity') return this.#fail('its answer is encoded');
     const pieces: Uint8Array[] = [];
@@ -138,6 +142,7 @@ class HttpsExchange {
       bytes += piece.length;
       if (bytes > this.#question.answerBytesMax) return this.#fail('its answer is too long');
       pieces.push(piece);
+      if (pieces.length > PIECES_MAX) return this.#fail('its answer comes in too many pieces');
     });
     response.once('end', () => {
       this.#end({ kind: 'answer', status, type, text: Buffer.concat(pieces).toString('utf8') });

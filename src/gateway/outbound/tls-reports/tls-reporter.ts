@@ -52,7 +52,8 @@ const TICK_MS = 250;
 const AGAIN_MS = 600_000;
 const TRIES_MAX = 6;
 const POST_MS = 60_000;
-const POST_ANSWER_BYTES_MAX = 64 * 1024;
+/** Reports on their way: strangers may let each POST wait as long. */
+const UNDER_WAY_MAX = 100;
 /** As a mailto: has it; what is quoted or encoded is left out. */
 const ADDRESS = /^[A-Za-z0-9._+=~-]{1,64}@([A-Za-z0-9.-]{1,253})$/;
 
@@ -75,7 +76,7 @@ export class TlsReporter {
   }
 
   tick(nowMs: number): void {
-    if (nowMs - this.#tickedMs < TICK_MS) return;
+    if (nowMs - this.#tickedMs < TICK_MS || this.#underWay.size >= UNDER_WAY_MAX) return;
     this.#tickedMs = nowMs;
     if (this.#due.length === 0) this.#endDay();
     const [next] = this.#due;
@@ -175,7 +176,7 @@ export class TlsReporter {
       const addresses = lookup.allowsPrivate ? all : all.filter((address) => whyNotPublic(address) === '');
       const question = {
         host, path: `${pathname}${search}`, addresses, body: { type: 'application/tlsrpt+gzip', bytes },
-        answerBytesMax: POST_ANSWER_BYTES_MAX, withinMs: POST_MS,
+        answerBytesMax: 0, withinMs: POST_MS,
       };
       https.ask(question, (answer) => {
         if (answer.kind !== 'failed' && answer.status >= 200 && answer.status < 300) this.#sent(due, 'https');

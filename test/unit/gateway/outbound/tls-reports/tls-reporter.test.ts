@@ -184,6 +184,19 @@ describe('reports on TLS', () => {
     assert.ok(on.names.asked.includes('TXT _smtp._tls.quiet.example'));
   });
 
+  test('are a hundred on their way at most, though nobody answers', needsTls, async (t) => {
+    assert.ok(certificates !== undefined);
+    const domains = Array.from({ length: 110 }, (_, i) => `d${String(i)}.example`);
+    const asks = domains.map((domain) => [`TXT _smtp._tls.${domain}`, 'v=TLSRPTv1; rua=https://r.example/v1'] as const);
+    const on = await world(t, { ...Object.fromEntries(asks), 'A r.example': '127.0.0.1' });
+    on.server.said.set('r.example', { certificate: certificates.issue('r.example'), answer: () => undefined });
+    for (const domain of domains) on.tally.onSession(domain, SESSION, GOOD);
+    on.aheadMs += DAY_MS / 2;
+    while (on.server.asked.length < 100) await on.until(0, true);
+    for (let more = 0; more < 100; more++) await on.until(0, true);
+    assert.equal(on.server.asked.length, 100);
+  });
+
   test('are posted to no address that no host of the Internet has', needsTls, async (t) => {
     assert.ok(certificates !== undefined);
     const on = await world(t, { 'TXT _smtp._tls.a.example': 'v=TLSRPTv1; rua=https://r.example/v1', 'A r.example': '127.0.0.1' }, undefined, false);
