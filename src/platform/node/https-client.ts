@@ -32,7 +32,7 @@ const HTTPS_PORT = 443;
 const TRY_MS = 10_000;
 const ADDRESSES_MAX = 4;
 const HEADER_BYTES_MAX = 16 * 1024;
-/** Chunks of an answer: of an octet each, 64 KiB of them would hold the loop for seconds (0029). */
+/** Chunks of an answer: of an octet each, 64 KiB of them would hold the loop for seconds (0035). */
 const PIECES_MAX = 1_000;
 const WHY_CHARACTERS_MAX = 200;
 /** Of OpenSSL about certificates, beside those that speak of one by name. */
