@@ -36,14 +36,14 @@ export interface KeysOfRole {
 const FOLLOWED: readonly string[] = [
   ...[
     'listen', 'relay_networks', 'relay_certificates', 'relay_domains', 'users', 'recipients', 'authserv_id',
-    'postmaster', 'hooks', 'message_size_limit', 'recipient_limit', 'connections', 'connections_per_client',
+    'postmaster', 'hooks', 'srs', 'feedback', 'message_size_limit', 'recipient_limit', 'connections', 'connections_per_client',
     'limits', 'min_data_rate', 'hop_limit', 'command_timeout', 'data_timeout', 'tls',
   ].map((key) => `gateway.smtp.${key}`),
   ...[
     'retry', 'lifetime', 'bounce_lifetime', 'concurrency', 'connections', 'messages_per_connection',
     'connection_lifetime', 'connection_idle', 'min_data_rate', 'stop_timeout', 'timeouts',
   ].map((key) => `gateway.delivery.${key}`),
-  'gateway.routes', 'gateway.dkim', 'gateway.sources', 'gateway.dns', 'gateway.delivery.mx',
+  'gateway.hostname', 'gateway.reports', 'gateway.tls_reports', 'gateway.routes', 'gateway.dkim', 'gateway.sources', 'gateway.dns', 'gateway.delivery.mx',
   'gateway.secret', 'gateway.secret_file', 'gateway.log.level', 'gateway.log.mail',
 ];
 
@@ -53,7 +53,7 @@ const STORE_FOLLOWS: readonly string[] = ['secret', 'secret_file', 'gateways', '
 const GATEWAY_SECRETS: readonly string[] = ['gateway.secret', 'gateway.secret_file'];
 
 /** Of a route that stays: what mail in its queues was put there by. */
-const ROUTE_KEYS_KEPT = ['order', 'queues', 'lanes', 'lanes_by', 'verp'] as const;
+const ROUTE_KEYS_KEPT = ['order', 'queues', 'lanes', 'lanes_by'] as const;
 
 type Route = GatewayValue['routes'][number];
 
@@ -153,21 +153,13 @@ function isMapping(value: unknown): value is Readonly<Record<string, unknown>> {
 }
 
 function routeChanges(before: KeysInFile, after: KeysInFile): Path[] {
-  const known = new Map(routesOf(before).map((route, i) => [routeName(route), { route, i }]));
+  const known = new Map(routesOf(before).map((route) => [routeName(route), route]));
   return routesOf(after).flatMap((route, i) => {
     const found = known.get(routeName(route));
     const at = (key: string): Path => ['gateway', 'routes', i, key];
-    // Its addresses are made at the start.
-    if (found === undefined) return route.verp === undefined ? [] : [at('verp')];
-    const kept: Path[] = ROUTE_KEYS_KEPT
-      .filter((key) => differing(found.route[key], route[key], []).length > 0).map(at);
-    const isSecretSame =
-      verpSecret(before, found.i) === verpSecret(after, i) || kept.some((path) => path.at(-1) === 'verp');
-    return [
-      ...kept,
-      ...(isByMx(found.route) === isByMx(route) ? [] : [at('via')]),
-      ...(isSecretSame ? [] : [at('verp')]),
-    ];
+    if (found === undefined) return [];
+    const kept: Path[] = ROUTE_KEYS_KEPT.filter((key) => found[key] !== route[key]).map(at);
+    return [...kept, ...(isByMx(found) === isByMx(route) ? [] : [at('via')])];
   });
 }
 
@@ -177,10 +169,6 @@ function routesOf({ value }: KeysInFile): readonly Route[] {
 
 function isByMx({ via }: Route): boolean {
   return via[0]?.isByMx === true;
-}
-
-function verpSecret({ contents }: KeysInFile, route: number): string | undefined {
-  return contents.get(pathText(['gateway', 'routes', route, 'verp', 'secret_file']));
 }
 
 /** Files that are named as before and hold something else. */

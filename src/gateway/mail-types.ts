@@ -76,8 +76,8 @@ export type QueueClass = (typeof QUEUE_CLASSES)[number];
 export type Ordering = 'fifo' | 'strict';
 
 /**
- * What the routing table says of a domain and a class, without DNS. Compared by identity; where it leads, and
- * its limits, change when the configuration is read anew (router.ts).
+ * What the routing table says of a domain and a class, without DNS. Compared by identity; where it leads, its
+ * limits and return addresses change when the configuration is read anew (router.ts).
  */
 export interface Route {
   /** Name of the queue: what it is called in status, logs and metrics. */
@@ -92,7 +92,7 @@ export interface Route {
   /** Messages the queue may hold; past it RCPT gets 452. */
   readonly lengthMax: number;
   /** Name of the route whose return addresses its mail leaves with (base/return-addresses.ts). */
-  readonly verp?: string;
+  readonly verp?: string | undefined;
 }
 
 /** Where a message comes from, for routes that are for some mail only. */

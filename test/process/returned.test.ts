@@ -14,6 +14,7 @@ import { SMTPServer } from 'smtp-server';
 import { ReturnAddresses } from '../../src/base/return-addresses.js';
 import { HOST, startCluster, until } from './cluster.js';
 import type { Cluster } from './cluster.js';
+import { report } from './returned-report.js';
 import { SmtpTalk } from './smtp-talk.js';
 
 const BOUND_MS = 20_000;
@@ -118,16 +119,6 @@ async function metric(cluster: Cluster, series: string): Promise<number> {
   const text = await (await fetch(`http://${HOST}:${String(cluster.adminPort)}/metrics`)).text();
   const line = text.split('\n').find((each) => each.startsWith(`${series} `));
   return line === undefined ? 0 : Number(line.slice(series.length + 1));
-}
-
-export function report(type: string, machine: string, original = 'Subject: x\r\n'): string {
-  return [
-    'From: <MAILER-DAEMON@far.example>', 'To: <you@bounces.example>', 'Subject: Returned', 'MIME-Version: 1.0',
-    `Content-Type: multipart/report; report-type=${type}; boundary="=b"`, '',
-    '--=b', 'Content-Type: text/plain', '', 'It did not work.',
-    `--=b`, `Content-Type: message/${type}`, '', machine,
-    '--=b', 'Content-Type: message/rfc822', '', original, 'body', '--=b--', '',
-  ].join('\r\n');
 }
 
 function status(recipient: string, action: string, code: string, why: string): string {

@@ -12,6 +12,7 @@ import { sealedLine, unsealed } from '../../src/gateway/local/sealed-lines.js';
 import { NameServer } from '../unit/platform/node/dns/name-server.js';
 import { HOST, startCluster, until } from './cluster.js';
 import type { Cluster } from './cluster.js';
+import { follows } from './reload-kit.js';
 import { SmtpTalk } from './smtp-talk.js';
 import { TlsHop, makeCertificates } from './tls-hop.js';
 
@@ -72,12 +73,13 @@ test('two workers tell a domain once what both have counted, though they were st
     routes: [{ domain: '*', name: 'out', via: `mx:${String(port)}` }],
     gateway: {
       dns: { resolvers: [`127.0.0.1:${String(names.port)}`] }, memory: { limit: '1GiB' },
-      tls_reports: { organization: 'Us', contact: 'tls@us.example' },
       delivery: { mx: { allow_private_addresses: true }, retry: { first: '100ms', max: '500ms' } },
     },
   });
   t.after(() => cluster.stop());
   await until('both workers take mail', async () => (await received(cluster)).every((count) => count === 0), 60_000, cluster.gateway);
+  // Off at the start: what the reload says holds for both.
+  assert.deepEqual(await follows(cluster, (gateway) => { gateway['tls_reports'] = { organization: 'Us', contact: 'tls@us.example' }; }), ['gateway.tls_reports']);
   const begunOn = today();
   for (const count of [1, 2]) {
     await put(cluster.smtpPort);

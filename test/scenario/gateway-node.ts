@@ -26,6 +26,8 @@ import type { NodePorts } from './store-node.js';
 import type { WorldProcess, WorldRegister } from './world-register.js';
 
 const TICK_MS = 25;
+/** No reverse-path is made here. */
+const NO_OWN_PATHS = { rewriting: undefined, returnAddresses: new Map<string, never>() };
 
 export interface GatewayNodeOptions {
   readonly id: string;
@@ -175,6 +177,7 @@ export class GatewayNode {
           });
         },
         retryDelayMs: options.retryDelayMs,
+        ownPaths: () => NO_OWN_PATHS,
         drawOrdinal: () => ordinal,
         areStoresKnown: () => this.isStoreListRead,
         heldElsewhereBytes: () => 0,

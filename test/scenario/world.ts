@@ -109,7 +109,7 @@ export class World {
   private readonly table: RenewableRouter;
   private readonly queueOptions: readonly QueueOptions[];
   private readonly hosts = new Map<string, string>();
-  private readonly coreOptions: Pick<CoreOptions, 'longestRetryMs' | 'acceptance'>;
+  private readonly coreOptions: Pick<CoreOptions, 'longestRetryMs' | 'acceptance' | 'delayReports'>;
 
   constructor(options: WorldOptions = {}) {
     this.prng = new Prng(options.seed ?? 1);
@@ -135,6 +135,7 @@ export class World {
     };
     const secret = new Uint8Array(32).fill(7);
     this.coreOptions = {
+      delayReports: { afterMs: options.delayAfterMs ?? 0, isUnasked: options.delayUnasked ?? false },
       longestRetryMs: options.retryDelayMs ?? 1000,
       acceptance: { lifetimeMs: options.lifetimeMs ?? 3_600_000, bounceLifetimeMs: options.bounceLifetimeMs ?? 3_600_000, nextHopShare: 1 },
     };
@@ -146,7 +147,7 @@ export class World {
       {
         id: GATEWAY, secret, storeIds: ids, windowBytes, retryDelayMs: () => options.retryDelayMs ?? 1000,
         core: {
-          partitions: options.partitions ?? 8, queuesMax: 5000, group: [GATEWAY], rescue: false, orphans: { graceMs: 0, areOurs: true }, leaseMs: options.leaseMs ?? LEASE_MS, commitTimeoutMs: options.commitTimeoutMs ?? 5000, delayReports: { afterMs: options.delayAfterMs ?? 0, isUnasked: options.delayUnasked ?? false }, firstWaitMs: 2000, segmentBytes: 64 * 1024,
+          partitions: options.partitions ?? 8, queuesMax: 5000, group: [GATEWAY], rescue: false, orphans: { graceMs: 0, areOurs: true }, leaseMs: options.leaseMs ?? LEASE_MS, commitTimeoutMs: options.commitTimeoutMs ?? 5000, firstWaitMs: 2000, segmentBytes: 64 * 1024,
           mirrors: { replicas: 2, minReplicas: options.minReplicas ?? 1, retryMs: options.retryMs ?? 500, refillFrameBytes: options.refillFrameBytes ?? 2048, frameTargetBytes: 64 * 1024, ringBytes: options.ringBytes ?? MEBIBYTE, replaceAfterMs: options.replaceAfterMs ?? 3_600_000, rebalanceBytesPerSecond: options.rebalanceBytesPerSecond ?? 0, placement: { gatewayHost: undefined, places: new Map() } },
           ...this.coreOptions,
           memory: { limitBytes: options.gatewayMemoryBytes ?? 256 * MEBIBYTE, acceptShare: 0.8, reserveShare: 0.97 },

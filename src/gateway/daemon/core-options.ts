@@ -1,12 +1,11 @@
 /** What a gateway's core is made of (core.ts): its plain options, and the outside world as it sees it. */
-import type { ReturnAddresses } from '../../base/return-addresses.js';
-import type { SenderRewriting } from '../../base/sender-rewriting.js';
 import type { TouchPages } from '../../base/segment-runs.js';
 import type { LocalRulesFile } from '../orders/local-rules.js';
 import type { Clock, Crc32, EventLog, Packer, ToAscii } from '../../platform/ports.js';
 import type { ReadingOptions } from '../../recovery/readings.js';
 import type { MirrorsOptions } from '../mirror/mirrors-options.js';
 import type { AcceptanceOptions } from '../queue/acceptance.js';
+import type { OwnPaths } from '../queue/handing-out.js';
 import type { MailEvents } from '../queue/mail-events.js';
 import type { MemoryOptions } from '../queue/memory-gauge.js';
 import type { DelayReportOptions } from '../queue/reports/delay-reports.js';
@@ -45,7 +44,7 @@ export interface CoreOptions {
 }
 
 /** Of the options what may change while it runs. */
-export interface RenewedOptions extends Pick<CoreOptions, 'longestRetryMs' | 'acceptance'> {
+export interface RenewedOptions extends Pick<CoreOptions, 'longestRetryMs' | 'acceptance' | 'delayReports'> {
   /** As `reading` has it. */
   readonly largestBytes: number;
 }
@@ -70,8 +69,7 @@ export interface CorePorts {
   readonly log: EventLog;
   readonly router: Router;
   readonly reportWay: FindReportWay;
-  readonly rewriting?: SenderRewriting | undefined;
-  readonly returnAddresses?: ReadonlyMap<string, ReturnAddresses> | undefined;
+  ownPaths(): OwnPaths;
   /** Undefined: reports leave unsigned. */
   readonly reportSigner?: ReportSigner | undefined;
   /** Undefined: rules of this gateway alone are forgotten by a restart. */

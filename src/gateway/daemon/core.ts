@@ -81,6 +81,9 @@ interface Followed {
   /** The longest of a message of any class. */
   lifetimeMs: number;
   largestBytes: number;
+  /** As DelayReports and ExpirySweep have them. */
+  delayMs: number;
+  isUnasked: boolean;
 }
 
 interface StandingRules {
@@ -191,8 +194,8 @@ export class GatewayCore implements Reception, DeliverySource {
     this.orders = this.#newOrders(ports);
     this.#handingOut = new HandingOut({
       clock, log, entries, registry, settlement: this.#settlement, right: this.#right, room: this.#room,
-      forgotten: this.#forgotten, bodies: this.bodies, rewriting: ports.rewriting, wake,
-      returnAddresses: ports.returnAddresses,
+      forgotten: this.#forgotten, bodies: this.bodies, wake,
+      ownPaths: () => ports.ownPaths(),
       obeyOrder: (queue, row) => this.orders.left.meetNext(queue, row),
     });
   }
@@ -520,7 +523,7 @@ export class GatewayCore implements Reception, DeliverySource {
 
   #newDelays(writer: ReportWriter): DelayReports {
     const { memory, entries } = this;
-    return new DelayReports(this.#options.delayReports, {
+    return new DelayReports(this.#followed, {
       memory, entries, settlement: this.#settlement, writer,
       lookAgain: (row) => { this.#expirySweep.look(row); },
       begin: (queue, row) => { this.reports.beginDelay(queue, row); },
@@ -610,14 +613,12 @@ export class GatewayCore implements Reception, DeliverySource {
   }
 
   #newSweep(): ExpirySweep {
-    const followed = this.#followed;
-    const delayMs = this.#options.delayReports.afterMs;
     const untold = new UntoldWaits({
       entries: this.entries, events: this.#ports.events, queueOf: (row) => this.registry.queueOf(row),
       envelopeOf: (row) => this.envelopeOf(row), noteOf: (row, count) => this.noteOf(row, count),
       outageOf: (queue) => this.outageOf(queue),
     });
-    return new ExpirySweep({ get longestRetryMs() { return followed.longestRetryMs; }, delayMs }, {
+    return new ExpirySweep(this.#followed, {
       frame: this.frame, table: this.entries.table, log: this.#ports.log,
       onExpired: (row) => { this.#expire(row); },
       onWaiting: (row) => untold.tell(row),
@@ -697,9 +698,12 @@ export class GatewayCore implements Reception, DeliverySource {
   }
 }
 
-function followedOf({ longestRetryMs, acceptance, largestBytes }: RenewedOptions): Followed {
+function followedOf({ longestRetryMs, acceptance, largestBytes, delayReports }: RenewedOptions): Followed {
   const { lifetimeMs, bounceLifetimeMs } = acceptance;
-  return { longestRetryMs, lifetimeMs: Math.max(lifetimeMs, bounceLifetimeMs), largestBytes };
+  const { afterMs: delayMs, isUnasked } = delayReports;
+  return {
+    longestRetryMs, lifetimeMs: Math.max(lifetimeMs, bounceLifetimeMs), largestBytes, delayMs, isUnasked,
+  };
 }
 
 function newSegments(

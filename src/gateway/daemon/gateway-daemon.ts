@@ -9,8 +9,6 @@
  *            the register is deleted
  */
 import { errorText } from '../../base/error-text.js';
-import type { ReturnAddresses } from '../../base/return-addresses.js';
-import type { SenderRewriting } from '../../base/sender-rewriting.js';
 import type { MetricsExport } from '../../observability/gateway-metrics.js';
 import { exportGatewayMetrics } from '../../observability/gateway-metrics.js';
 import { SystemClock, startTicker } from '../../platform/node/clock.js';
@@ -79,13 +77,13 @@ import type { Partition } from '../mirror/set/partition.js';
 import { Dispatcher } from '../outbound/dispatcher.js';
 import { MxLookup } from '../outbound/mx-lookup.js';
 import { RunningSts } from '../outbound/sts/running-sts.js';
+import type { Reporter } from '../outbound/tls-reports/report-document.js';
 import { RunningTlsReports } from '../outbound/tls-reports/running-tls-reports.js';
 import { NotFollowed } from './not-followed.js';
 import { explained } from '../explain/explanation.js';
 import type { ExplainOptions } from '../explain/explanation.js';
 import { SenderThread } from '../explain/sender-thread.js';
 import { outagesOf } from './outages.js';
-import { returnAddressesOf, rewritingOf } from '../returned/node/own-addresses.js';
 import { RetrySchedule } from '../outbound/pure/retry-schedule.js';
 import type { KeptPartitions, OrphanOptions } from '../ownership/holdings.js';
 import { ProcessIdentity } from '../local/process-identity.js';
@@ -98,8 +96,8 @@ import { probeSecret } from './secret-probe.js';
 import type { ReloadEffects, SecretOfStore } from '../../platform/reloads.js';
 import { followingCount, whyNoSuccessor } from '../queue/successors.js';
 import type { FindReportWay } from '../mail-types.js';
-import { returnedMail } from '../returned/node/returned-mail.js';
-import type { ReturnedMail } from '../returned/node/returned-mail.js';
+import { ReportThread } from '../returned/node/report-thread.js';
+import { ReportLine } from '../returned/report-line.js';
 
 const TICK_MS = 25;
 /** Between two parts of a walk through all that is queued, which takes up to 2 ms each. */
@@ -180,9 +178,8 @@ class Gateway implements RunningGateway {
   #retry: RetrySchedule;
   #reportWay: FindReportWay;
   readonly #inForce: ConfigurationInForce;
-  readonly #rewriting: SenderRewriting | undefined;
-  readonly #returnAddresses: ReadonlyMap<string, ReturnAddresses>;
-  readonly #returned: ReturnedMail | undefined;
+  /** Of what comes back. */
+  readonly #reading: ReportLine;
   readonly #dkimKeys: DkimKeys;
   readonly #signer: DkimSigner;
   readonly #senderThread = new SenderThread();
@@ -202,7 +199,7 @@ class Gateway implements RunningGateway {
   /** Where mail by MX goes, for policies and reports; deliveries have one of their own. */
   readonly #mxLookup: MxLookup;
   readonly #sts: RunningSts;
-  readonly #tlsReports: RunningTlsReports | undefined;
+  readonly #tlsReports: RunningTlsReports;
   readonly #dispatcher: Dispatcher;
   readonly #inboundRecord: InboundRecord;
   readonly #view: CoreView;
@@ -245,8 +242,6 @@ class Gateway implements RunningGateway {
       move: ({ id, pathA, pathB }) => { this.#linkTo(id)?.moveTo(pathA, pathB); },
     });
     this.#traces = { clients: new SessionWatch(clock), servers: new SessionWatch(clock) };
-    this.#rewriting = rewritingOf(options.smtp, clock);
-    this.#returnAddresses = returnAddressesOf(options.routes, clock);
     this.#router = createRouter(options.routes);
     this.#retry = new RetrySchedule(options.retry, ports);
     this.#inForce = new ConfigurationInForce(options.configuration.hash, clock);
@@ -268,7 +263,7 @@ class Gateway implements RunningGateway {
     this.#mxLookup = new MxLookup(options.outbound.mx, this.#dns);
     this.#sts = this.#makeSts();
     this.#tlsReports = this.#makeTlsReports();
-    this.#sts.watch = this.#tlsReports?.tally;
+    this.#sts.watch = this.#tlsReports.tally;
     this.#dispatcher = this.#makeDispatcher();
     this.#core.setDeliverySink(this.#dispatcher);
     this.#linkSource = {
@@ -276,8 +271,10 @@ class Gateway implements RunningGateway {
       secrets: new SystemSecrets(), packer: new MessagePacker(),
       incarnationNonce: new SystemSecrets().randomBytes(8),
     };
-    const returnPorts = { memory: this.#core, record: this.#record };
-    this.#returned = returnedMail(this.#returnAddresses, options.smtp.feedback, returnPorts);
+    this.#reading = new ReportLine({
+      reader: new ReportThread(), memory: this.#core, record: this.#record,
+      paths: () => this.#listeners.own.returned?.paths,
+    });
     this.#listeners = this.#makeListeners();
     this.#reportWay = this.#reportWays();
     this.#view = this.#makeView();
@@ -308,7 +305,8 @@ class Gateway implements RunningGateway {
     const { usesMtaSts } = this.#options.outbound.mx;
     if (usesMtaSts) await this.#sts.load();
     this.#sts.isOn = usesMtaSts;
-    await this.#tlsReports?.load();
+    await this.#loadTlsReports(this.#options);
+    this.#tlsReports.renew(tlsReporterOf(this.#options));
     this.#dispatcher.start();
     this.#ticker = startTicker(this.#clock, TICK_MS, (nowMs) => { this.#tick(nowMs); });
   }
@@ -329,8 +327,8 @@ class Gateway implements RunningGateway {
       in_flight: this.#dispatcher.count, bound_ms: boundMs,
     });
     await Promise.all([this.#listeners.close(boundMs), this.#dispatcher.stop(boundMs)]);
-    this.#tlsReports?.close();
-    this.#returned?.reading.close();
+    this.#tlsReports.close();
+    this.#reading.close();
     this.#dkimKeys.close();
     this.#dns.close();
     this.#listDns.close();
@@ -339,7 +337,7 @@ class Gateway implements RunningGateway {
     this.#core.drain();
     this.#core.endOfTurn();
     await this.#lastChangesOut();
-    await this.#tlsReports?.keep();
+    await this.#tlsReports.keep();
     this.#ticker?.stop();
     this.#walker?.stop();
     this.#knownStores.close();
@@ -478,7 +476,7 @@ class Gateway implements RunningGateway {
     };
     return new Dispatcher(this.#options.outbound, {
       source: this.#core, transport: toNextHops, resolver: this.#dns, clock: this.#clock, random, log,
-      policies: this.#sts, tlsWatch: this.#tlsReports?.tally, tap: this.#traces.servers,
+      policies: this.#sts, tlsWatch: this.#tlsReports.tally, tap: this.#traces.servers,
       passwords: new PasswordFiles({
         log, onRead: (isStale) => { metrics.reception.followed('passwords', isStale); },
       }),
@@ -497,11 +495,10 @@ class Gateway implements RunningGateway {
     });
   }
 
-  #makeTlsReports(): RunningTlsReports | undefined {
-    const { id, stateDir, tlsReports, hostName } = this.#options;
+  #makeTlsReports(): RunningTlsReports {
+    const { id, stateDir } = this.#options;
     const { log, metrics, workers } = this.#ports;
-    if (tlsReports === undefined) return undefined;
-    return new RunningTlsReports({ id, stateDir, reporter: { ...tlsReports, hostName } }, {
+    return new RunningTlsReports({ id, stateDir }, {
       workers: workers && { ...workers, tell: (tls) => { workers.tell({ tls }); } },
       policyOf: (domain) => this.#sts.kept(domain)?.policy,
       router: this.#router, log, clock: this.#clock, resolver: this.#dns,
@@ -514,11 +511,10 @@ class Gateway implements RunningGateway {
     const clock = this.#clock;
     const { log, metrics, workers } = this.#ports;
     return new Listeners(this.#options, {
-      clock, log, metrics, workers, memory: this.#core, dnsWatch: this.#resolvers,
+      clock, log, metrics, workers, memory: this.#core, dnsWatch: this.#resolvers, reading: this.#reading,
       ofSessions: {
         reception: this.#core, router: this.#router, clock, log, mailLog: this.#record,
-        metrics: this.#inboundRecord, rewriting: this.#rewriting, returned: this.#returned,
-        signer: this.#signer, tap: this.#traces.clients,
+        metrics: this.#inboundRecord, signer: this.#signer, tap: this.#traces.clients,
         blocklists: new Blocklists({
           resolver: this.#listDns, clock, log, meter: metrics.reception.blocklists,
         }),
@@ -529,14 +525,12 @@ class Gateway implements RunningGateway {
 
   /** All listeners have the same domains; a rescue has none. */
   #reportWays(): FindReportWay {
-    const { hostName, inbound: [listener], smtp: { srs } } = this.#options;
+    const { hostName, inbound: [listener] } = this.#options;
     const { relayDomains = [], postmaster = '' } = listener ?? {};
-    const made = [...this.#returnAddresses.values()].map((each) => each.options.domain);
-    const ownDomains = srs === undefined ? made : [srs.domain, ...made];
+    const { recipients, own: { domains: ownDomains, rewriting, returned } } = this.#listeners;
     const options = { hostName, relayDomains, postmaster, ownDomains };
     return reportWays(options, {
-      router: this.#router, toAscii, recipients: this.#listeners.recipients,
-      rewriting: this.#rewriting, returned: this.#returned,
+      router: this.#router, toAscii, recipients, rewriting, returned,
     });
   }
 
@@ -589,10 +583,9 @@ class Gateway implements RunningGateway {
         ownership: this.#identity.bridge,
         areStoresKnown: () => this.#knownStores.isListRead,
         random: ports.random,
-        rewriting: this.#rewriting,
-        returnAddresses: this.#returnAddresses.size === 0 ? undefined : this.#returnAddresses,
+        ownPaths: () => this.#listeners.own,
         reportSigner: this.#signer,
-        compose: (input) => composeReport(options.hostName, input, this.#clock.wallMs()),
+        compose: (input) => composeReport(this.#options.hostName, input, this.#clock.wallMs()),
       },
     );
   }
@@ -721,7 +714,7 @@ class Gateway implements RunningGateway {
     if (this.#core.orders.isWalking) this.#walkOn();
     this.#drained.tick();
     this.#notes.tick(nowMs);
-    if (!this.#stopping) this.#tlsReports?.tick(nowMs);
+    if (!this.#stopping) this.#tlsReports.tick(nowMs);
     this.#resolvers.tick(nowMs);
     this.#lookupWatch.tick(nowMs);
     this.#view.watch(nowMs);
@@ -745,7 +738,7 @@ class Gateway implements RunningGateway {
   }
 
   onReport(report: WorkerReport): void {
-    if ('tls' in report) this.#tlsReports?.onMessage(report.tls);
+    if ('tls' in report) this.#tlsReports.onMessage(report.tls);
     else this.#listeners.onReport(report, this.#clock.nowMs());
   }
 
@@ -754,6 +747,7 @@ class Gateway implements RunningGateway {
     this.#countFollowing(options);
     const useKeys = await this.#prepareKeys(options);
     if (options.outbound.mx.usesMtaSts) await this.#sts.load();
+    await this.#loadTlsReports(options);
     const listeners = await this.#listeners.prepare(options);
     return {
       use: () => {
@@ -764,6 +758,11 @@ class Gateway implements RunningGateway {
       },
       drop: () => { listeners.drop(); },
     };
+  }
+
+  /** What was counted before; while nobody is to be told, it stays where it is. */
+  async #loadTlsReports({ tlsReports }: GatewayOptions): Promise<void> {
+    if (tlsReports !== undefined) await this.#tlsReports.load();
   }
 
   /** Of what is to be put in force. */
@@ -813,8 +812,9 @@ class Gateway implements RunningGateway {
     this.#router.renew(options.routes);
     this.#core.renew({
       longestRetryMs: this.#retry.longestMs, acceptance: acceptanceOf(this.#options),
-      largestBytes: largestBytesOf(options),
+      largestBytes: largestBytesOf(options), delayReports: options.reports,
     });
+    this.#resolvers.hostName = options.hostName;
     if (isDnsChanged) {
       this.#dns.renew(options.dns);
       this.#listDns.renew(options.dns);
@@ -822,6 +822,7 @@ class Gateway implements RunningGateway {
     }
     this.#mxLookup.renew(options.outbound.mx);
     this.#sts.isOn = options.outbound.mx.usesMtaSts;
+    this.#tlsReports.renew(tlsReporterOf(options));
     this.#dispatcher.renew(this.#options.outbound);
     this.#reportWay = this.#reportWays();
     this.#inForce.renewed(options.configuration.hash);
@@ -880,6 +881,11 @@ function explainOptionsOf(options: GatewayOptions, keys: DkimKeys): ExplainOptio
 /** 0 where no mail is taken. */
 function largestBytesOf({ inbound }: GatewayOptions): number {
   return Math.max(0, ...inbound.map(({ messageBytesMax }) => messageBytesMax));
+}
+
+/** Who tells domains what came of TLS; undefined: nobody does. */
+function tlsReporterOf({ tlsReports, hostName }: GatewayOptions): Reporter | undefined {
+  return tlsReports && { ...tlsReports, hostName };
 }
 
 function dkimKeysOf({ dkim }: GatewayOptions, { log, metrics: { reception } }: GatewayPorts): DkimKeys {

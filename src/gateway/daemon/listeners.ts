@@ -1,6 +1,6 @@
 /**
  * The listeners of a gateway, and what their sessions ask: users, recipients, rates, hooks, checks of
- * senders. Opens the ports while mail can be committed, and takes another configuration while they are open.
+ * senders, addresses of its own making. Opens the ports while mail can be committed, and takes another configuration while they are open.
  *
  *   prepare ─ what is new is made and opened,
  *        │    and answers 421 ────────────────┬─ use ──▶ new sessions go by it; a port in both stays open
@@ -29,6 +29,9 @@ import { followTable } from '../inbound/recipients-file.js';
 import type { RunningTable } from '../inbound/recipients-file.js';
 import { askUsers, followUsers } from '../inbound/users-file.js';
 import type { RunningUsers } from '../inbound/users-file.js';
+import { ownAddresses } from '../returned/node/own-addresses.js';
+import type { OwnAddresses } from '../returned/node/own-addresses.js';
+import type { ReportLine } from '../returned/report-line.js';
 import { NotFollowed } from './not-followed.js';
 import type { Reception } from '../mail-types.js';
 
@@ -41,14 +44,17 @@ const LOOK_MS = 1000;
 const NO_SECRET = new Uint8Array();
 
 type ListenersOptions =
-  Pick<GatewayOptions, 'id' | 'smtp' | 'inbound' | 'hostName' | 'secrets' | 'dns'>;
+  Pick<GatewayOptions, 'id' | 'smtp' | 'inbound' | 'hostName' | 'secrets' | 'dns' | 'routes'>;
 
-type OfParts = 'authenticator' | 'recipients' | 'rates' | 'hooks' | 'senderChecks';
+type OfParts =
+  'authenticator' | 'recipients' | 'rates' | 'hooks' | 'senderChecks' | 'rewriting' | 'returned';
 
 interface ListenersPorts extends Pick<GatewayPorts, 'log' | 'metrics' | 'workers'> {
   readonly clock: Clock;
   readonly memory: Reception;
   readonly dnsWatch: DnsWatch;
+  /** Reads what comes back, for all configurations. */
+  readonly reading: ReportLine;
   /** The same for all configurations. */
   readonly ofSessions: Omit<ListenerPorts, OfParts>;
   /** Why mail can't be committed, for the log. */
@@ -77,6 +83,7 @@ interface Parts {
   readonly rates: Part<RateLimits | undefined>;
   readonly hooks: Part<HookChain | undefined>;
   readonly senderChecks: Part<CheckLine | undefined>;
+  readonly own: Part<OwnAddresses>;
 }
 
 /** What sessions of one configuration go by. */
@@ -135,6 +142,10 @@ export class Listeners {
 
   get hooks(): HookChain | undefined {
     return this.#generation.parts.hooks.made;
+  }
+
+  get own(): OwnAddresses {
+    return this.#generation.parts.own.made;
   }
 
   get recipients(): ListenerPorts['recipients'] {
@@ -284,19 +295,19 @@ export class Listeners {
     const isSame = before !== undefined
       && Object.entries(parts).every(([name, part]) => before.parts[name as keyof Parts] === part);
     if (isSame) return before;
-    const { users, recipients, rates, hooks, senderChecks } = parts;
+    const { users, recipients, rates, hooks, senderChecks, own: { made: { rewriting, returned } } } = parts;
     return {
       parts,
       ports: {
         ...this.#ports.ofSessions,
         authenticator: users.made?.authenticator, recipients: recipients.made?.table, rates: rates.made,
-        hooks: hooks.made, senderChecks: senderChecks.made,
+        hooks: hooks.made, senderChecks: senderChecks.made, rewriting, returned,
       },
     };
   }
 
   #makeParts(options: ListenersOptions, before: Parts | undefined): Parts {
-    const { hostName, smtp, inbound, secrets } = options;
+    const { hostName, smtp, inbound, secrets, routes } = options;
     const { usersFile, usersByHttp, recipientsFile, recipientsByHttp, rates, rateExempt } = smtp;
     const fresh: Part<unknown>[] = [];
     const part = <T>(known: Part<T> | undefined, key: unknown, make: () => Made<T>): Part<T> => {
@@ -313,9 +324,11 @@ export class Listeners {
         recipients: part(before?.recipients, [recipientsFile, recipientsByHttp], () =>
           this.#recipients(options)),
         rates: part(before?.rates, [rates, rateExempt], () => [ratesOf(smtp), () => undefined]),
-        hooks: part(before?.hooks, [smtp.hooks], () => this.#hooks(options)),
+        hooks: part(before?.hooks, [smtp.hooks, hostName], () => this.#hooks(options)),
         senderChecks: part(before?.senderChecks, [hostName, inbound.some(checksSenders)], () =>
           this.#senderChecks(options)),
+        own: part(before?.own, [smtp.srs, smtp.feedback, routes.map(({ name, verp }) => verp && [name, verp])],
+          () => [ownAddresses(options, this.#ports.reading, this.#ports.clock), () => undefined]),
       };
     } catch (error) {
       for (const one of fresh) one.close();

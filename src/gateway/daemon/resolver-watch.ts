@@ -31,7 +31,8 @@ export interface ResolverWatchPorts {
 }
 
 export class ResolverWatch implements DnsWatch {
-  readonly #hostName: string;
+  /** Its own name, which may change. */
+  hostName: string;
   readonly #ports: ResolverWatchPorts;
   /** The first question that failed since the last answer. */
   #doubtSinceMs: number | undefined;
@@ -41,7 +42,7 @@ export class ResolverWatch implements DnsWatch {
   #isAway = false;
 
   constructor(hostName: string, ports: ResolverWatchPorts) {
-    this.#hostName = hostName;
+    this.hostName = hostName;
     this.#ports = ports;
   }
 
@@ -67,7 +68,7 @@ export class ResolverWatch implements DnsWatch {
     this.#nextCheckMs = nowMs + CHECK_EVERY_MS;
     const { random, resolver } = this.#ports;
     const unasked = Math.floor(random() * 0x1_0000_0000).toString(16);
-    resolver.ask(`dns-check-${unasked}.${this.#hostName}`, 'A', (answer) => {
+    resolver.ask(`dns-check-${unasked}.${this.hostName}`, 'A', (answer) => {
       // Any answer, to this or to something else, has ended that doubt.
       const wasAsked = answer.kind !== 'failed' || answer.isUnasked !== true;
       if (wasAsked && this.#doubtSinceMs === sinceMs) this.#lost();

@@ -58,22 +58,25 @@ export interface ExpirySweepOptions {
 
 export class ExpirySweep {
   readonly #options: ExpirySweepOptions;
-  readonly #delaySeconds: number;
   readonly #ports: ExpirySweepPorts;
   #row = 0;
   #delayRow = 0;
+  /** As the options have it; read once a tick. */
+  #delaySeconds = Infinity;
   #aheadMs = 0;
   #restsUntilMs = 0;
   #lastMs = 0;
 
+  /** `options` may change. */
   constructor(options: ExpirySweepOptions, ports: ExpirySweepPorts) {
     this.#options = options;
-    this.#delaySeconds = options.delayMs === 0 ? Infinity : Math.ceil(options.delayMs / 1000);
     this.#ports = ports;
   }
 
   tick(nowMs: number): void {
     this.#lastMs = nowMs;
+    const { delayMs } = this.#options;
+    this.#delaySeconds = delayMs === 0 ? Infinity : Math.ceil(delayMs / 1000);
     this.#watchClock(nowMs);
     if (nowMs < this.#restsUntilMs) return;
     const { table } = this.#ports;

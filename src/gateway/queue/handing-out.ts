@@ -22,6 +22,14 @@ import type { Settlement } from './settlement.js';
 import type { Delivery, DeliveryQueue, DeliveryResult, Envelope } from '../mail-types.js';
 import { ALIAS_LEAVES } from '../mail-types.js';
 
+/** Reverse-paths that are made here. */
+export interface OwnPaths {
+  /** Undefined: none is rewritten. */
+  readonly rewriting: SenderRewriting | undefined;
+  /** Of routes with `verp`, by name. */
+  readonly returnAddresses: ReadonlyMap<string, ReturnAddresses>;
+}
+
 export interface HandingOutPorts {
   readonly clock: Clock;
   readonly log: EventLog;
@@ -32,10 +40,8 @@ export interface HandingOutPorts {
   readonly room: DeliveryRoom;
   readonly forgotten: ForgottenQueues;
   readonly bodies: DueBodies;
-  /** Undefined: no reverse-path is rewritten. */
-  readonly rewriting: SenderRewriting | undefined;
-  /** Of routes with `verp`, by name; undefined: there are none. */
-  readonly returnAddresses: ReadonlyMap<string, ReturnAddresses> | undefined;
+  /** Of the configuration in force. */
+  ownPaths(): OwnPaths;
   wake(queue: MailQueue): void;
   /** In a partition that an order concerns: it is done to an entry that is meant, or keeps it back. */
   obeyOrder(queue: MailQueue, row: number): Ordered;
@@ -115,7 +121,7 @@ export class HandingOut {
   #ownPath(
     route: string, { messageId, recipients, reversePath: sender }: Envelope, pending: readonly number[],
   ): Pick<Delivery, 'reversePath' | 'verp'> | undefined {
-    const verp = this.#ports.returnAddresses?.get(route);
+    const verp = this.#ports.ownPaths().returnAddresses.get(route);
     if (verp === undefined || sender === '') return undefined;
     const reversePath = verp.written(messageId, recipients[pending[0] ?? 0]?.address ?? '', sender);
     return reversePath === sender ? undefined : { reversePath, verp };
@@ -123,7 +129,7 @@ export class HandingOut {
 
   /** One for all of them: it does no harm where the mail stays with us. */
   #reversePathOf({ reversePath, recipients }: Envelope, pending: readonly number[]): string {
-    const { rewriting } = this.#ports;
+    const { rewriting } = this.#ports.ownPaths();
     if (rewriting === undefined) return reversePath;
     const leaves = pending.some((index) => ((recipients[index]?.notify ?? 0) & ALIAS_LEAVES) !== 0);
     return leaves ? rewriting.rewritten(reversePath) : reversePath;

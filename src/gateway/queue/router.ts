@@ -184,8 +184,8 @@ class RoutingTable implements RenewableRouter {
     const back = routes.filter(({ name }) => this.#gone.has(name));
     const other = back.find((options) => !hasSameQueues(options, this.#gone.get(options.name)?.options));
     if (other !== undefined) {
-      return `route ${other.name} was in force since the start, with another order, queues, lanes or verp, `
-        + 'or not as now by mx or by hosts: that needs a restart, or another name';
+      return `route ${other.name} was in force since the start, with another order, queues or lanes, or `
+        + 'not as now by mx or by hosts: that needs a restart, or another name';
     }
     if (this.#gone.size - back.length + leaving.length <= GONE_MAX) return '';
     return `more than ${String(GONE_MAX)} names of routes are gone since the start: that needs a restart`;
@@ -357,7 +357,6 @@ class KnownRoute implements Route {
   readonly queueClass: QueueClass;
   readonly label: string;
   readonly ordering: Ordering;
-  readonly verp?: string;
   readonly #known: Known;
   /** What the next hop was made of. */
   #options: RouteOptions;
@@ -369,7 +368,6 @@ class KnownRoute implements Route {
     this.queueClass = queueClass;
     this.label = labelOf({ queueClass, name: queueName });
     this.ordering = options.ordering;
-    if (options.verp !== undefined) this.verp = options.name;
     this.#known = known;
     this.#options = options;
     this.#nextHop = nextHopOf(options, queueName);
@@ -391,6 +389,11 @@ class KnownRoute implements Route {
   get lengthMax(): number {
     return this.#known.options.lengthMax;
   }
+
+  get verp(): string | undefined {
+    const { name, verp } = this.#known.options;
+    return verp === undefined ? undefined : name;
+  }
 }
 
 /** As mail finds them: domains, then what is below the longest one. */
@@ -400,7 +403,7 @@ function byLength(one: string, other: string): number {
 
 /** Mail that was put into a queue of the one is where the other looks for it, and as it takes it. */
 function hasSameQueues(one: RouteOptions, other: RouteOptions | undefined): boolean {
-  return one.ordering === other?.ordering && (one.verp === undefined) === (other.verp === undefined)
+  return one.ordering === other?.ordering
     && (one.perDomain ?? false) === (other.perDomain ?? false) && (one.lanes ?? 1) === (other.lanes ?? 1)
     && (one.lanesBy ?? 'domain') === (other.lanesBy ?? 'domain')
     && (one.nextHop.isByMx ?? false) === (other.nextHop.isByMx ?? false);

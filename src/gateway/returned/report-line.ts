@@ -30,7 +30,8 @@ export interface ReportReader {
 
 export interface ReportLinePorts {
   readonly reader: ReportReader;
-  readonly paths: ReturnPaths;
+  /** Of the configuration in force; undefined: none. */
+  paths(): Pick<ReturnPaths, 'madeHere'> | undefined;
   readonly record: ReturnRecord;
   readonly memory: { reserve(bytes: number): boolean; release(bytes: number): void };
 }
@@ -126,7 +127,7 @@ export class ReportLine implements ReturnReading {
 
   #madeHere(feedback: Feedback | undefined, returnPaths: readonly string[]): MadeHere | undefined {
     for (const address of [feedback?.mailFrom ?? '', ...returnPaths]) {
-      const made = this.#ports.paths.madeHere(address);
+      const made = this.#ports.paths()?.madeHere(address);
       if (made !== undefined) return made;
     }
     return undefined;

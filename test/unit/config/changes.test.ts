@@ -49,17 +49,20 @@ describe('changes between two readings of a file', () => {
     const after = keysOf(`  smtp: {relay_networks: [10.0.0.0/8], limits: {client: {messages: 5}}, listen: ['127.0.0.1:2600']}
   delivery: {retry: {first: 1s}, timeouts: {connect: 3s}}
   log: {level: debug, mail: false}
+  hostname: other.example
+  reports: {delay_after: 1h}
+  tls_reports: {organization: Us, contact: tls@a.example}
 `);
     assert.deepEqual(changes(keysOf(''), after), {
       changed: [
         'gateway.smtp.listen', 'gateway.smtp.relay_networks', 'gateway.smtp.limits.client.messages', 'gateway.delivery.retry.first',
-        'gateway.delivery.timeouts.connect', 'gateway.log.level', 'gateway.log.mail',
+        'gateway.delivery.timeouts.connect', 'gateway.reports.delay_after', 'gateway.log.level', 'gateway.log.mail', 'gateway.hostname', 'gateway.tls_reports',
       ],
       restart: [],
     });
   });
 
-  test('of the secret of return addresses need one, though its file is named as before', () => {
+  test('of the secret of return addresses count, and need none, though its file is named as before', () => {
     const folder = mkdtempSync(path.join(tmpdir(), 'twinpost-verp-'));
     const file = path.join(folder, 'secret');
     const read = (secret: string): KeysInFile => {
@@ -69,8 +72,8 @@ describe('changes between two readings of a file', () => {
     const [before, same, after] = ['0123456789abcdef', '0123456789abcdef', 'fedcba9876543210'].map(read);
     rmSync(folder, { recursive: true });
     assert.ok(before !== undefined && same !== undefined && after !== undefined);
-    assert.deepEqual(changes(before, same).restart, []);
-    assert.deepEqual(changes(before, after).restart, ['gateway.routes[0].verp']);
+    assert.deepEqual(changes(before, same), { changed: [], restart: [] });
+    assert.deepEqual(changes(before, after), { changed: ['gateway.routes[0].verp.secret_file'], restart: [] });
   });
 
   test('of the secret of links need none, whether it stands in the file or in one of its own', () => {
@@ -88,9 +91,9 @@ describe('changes between two readings of a file', () => {
   });
 
   test('of anything else need one, each by its name', () => {
-    const after = keysOf('  memory: {limit: 1GiB}\n  workers: 2\n  smtp: {feedback: {address: fbl@a.example}}\n  delivery: {order: strict}\n  mirror: {partitions: 8}\n', ROUTES);
+    const after = keysOf('  memory: {limit: 1GiB}\n  workers: 2\n  log: {file: /tmp/x.log}\n  delivery: {order: strict}\n  mirror: {partitions: 8}\n', ROUTES);
     assert.deepEqual(changes(keysOf(''), after).restart.toSorted(), [
-      'gateway.delivery.order', 'gateway.memory.limit', 'gateway.mirror.partitions', 'gateway.smtp.feedback', 'gateway.workers',
+      'gateway.delivery.order', 'gateway.log.file', 'gateway.memory.limit', 'gateway.mirror.partitions', 'gateway.workers',
     ]);
   });
 
@@ -117,7 +120,7 @@ describe('changes between two readings of a file', () => {
       write('a secret of sixteen characters');
       const [srsBefore, httpBefore] = [keysOf(srs), keysOf(http)];
       write('another one of sixteen characters');
-      assert.deepEqual(changes(srsBefore, keysOf(srs)), { changed: ['gateway.smtp.srs.secret_file'], restart: ['gateway.smtp.srs.secret_file'] });
+      assert.deepEqual(changes(srsBefore, keysOf(srs)), { changed: ['gateway.smtp.srs.secret_file'], restart: [] });
       assert.deepEqual(changes(httpBefore, keysOf(http)), { changed: ['gateway.smtp.users.token_file'], restart: [] });
       assert.equal(configurationHash(srsBefore), configurationHash(keysOf(srs)), 'no secret is in the name');
     } finally {

@@ -19,7 +19,6 @@ export interface TlsReportsOptions {
   readonly id: string;
   /** Undefined: what is counted is gone with the process. */
   readonly stateDir: string | undefined;
-  readonly reporter: Reporter;
 }
 
 export interface TlsReportsPorts extends Omit<TlsReporterPorts, 'counts' | 'isWhole'> {
@@ -49,9 +48,13 @@ export class RunningTlsReports {
   readonly #reporter: TlsReporter | undefined;
   readonly #handover: Handover | undefined;
   readonly #takingOver: TakingOver | undefined;
+  /** In whose name domains are told; undefined: nothing is counted, nobody told. */
+  #inName: Reporter | undefined;
+  #isLoaded = false;
   #isClosed = false;
 
-  constructor({ id, stateDir, reporter }: TlsReportsOptions, ports: TlsReportsPorts) {
+  /** Off until renew() says in whose name it reports. */
+  constructor({ id, stateDir }: TlsReportsOptions, ports: TlsReportsPorts) {
     const { clock, log, workers } = ports;
     const counts = this.#counts;
     this.#clock = clock;
@@ -64,13 +67,15 @@ export class RunningTlsReports {
     }
     if (workers !== undefined) this.#takingOver = new TakingOver(workers.others, counts, tell);
     const isWhole = (day: number): boolean => this.#takingOver?.isWhole(day, clock.nowMs()) ?? true;
-    this.#reporter = new TlsReporter(reporter, { ...ports, counts, isWhole });
+    this.#reporter = new TlsReporter({ ...ports, counts, isWhole });
   }
 
   get #today(): number { return Math.floor(this.#clock.wallMs() / DAY_MS); }
 
-  /** Before anything is counted: what the process before has left. */
+  /** Before anything is counted: what the process before has left. Once; again it is nothing. */
   async load(): Promise<void> {
+    if (this.#isLoaded) return;
+    this.#isLoaded = true;
     const today = this.#today;
     await this.#file?.read((untold) => {
       const { day, to, counts } = untold;
@@ -80,9 +85,15 @@ export class RunningTlsReports {
     });
   }
 
+  /** What was counted, and not told, waits where it is off. */
+  renew(inName: Reporter | undefined): void {
+    this.#inName = inName;
+    this.tally.isOn = inName !== undefined;
+  }
+
   tick(nowMs: number): void {
-    if (this.#isClosed) return;
-    this.#reporter?.tick(nowMs);
+    if (this.#isClosed || this.#inName === undefined) return;
+    this.#reporter?.tick(nowMs, this.#inName);
     this.#handover?.tick(nowMs, this.#today);
   }
 

@@ -63,26 +63,25 @@ interface Due extends UntoldCounts {
 }
 
 export class TlsReporter {
-  readonly #reporter: Reporter;
   readonly #ports: TlsReporterPorts;
   readonly #due: Due[] = [];
   readonly #underWay = new Set<Due>();
   #isClosed = false;
   #tickedMs = -Infinity;
 
-  constructor(reporter: Reporter, ports: TlsReporterPorts) {
-    this.#reporter = reporter;
+  constructor(ports: TlsReporterPorts) {
     this.#ports = ports;
   }
 
-  tick(nowMs: number): void {
+  /** `reporter`: in whose name reports are sent that begin now. */
+  tick(nowMs: number, reporter: Reporter): void {
     if (nowMs - this.#tickedMs < TICK_MS || this.#underWay.size >= UNDER_WAY_MAX) return;
     this.#tickedMs = nowMs;
     if (this.#due.length === 0) this.#endDay();
     const [next] = this.#due;
     if (next === undefined || nowMs < next.notBeforeMs || !this.#ports.reception.accepting) return;
     this.#due.shift();
-    this.#begin(next);
+    this.#begin(next, reporter);
   }
 
   takeUp({ day, to, counts }: UntoldCounts): void {
@@ -108,23 +107,24 @@ export class TlsReporter {
     log.info('tlsrpt', 'a day of TLS is reported', { domains: domains.length });
   }
 
-  #begin(due: Due): void {
+  #begin(due: Due, reporter: Reporter): void {
     this.#underWay.add(due);
-    if (due.to !== '') return this.#send(due);
+    if (due.to !== '') return this.#send(due, reporter);
     this.#ports.resolver.ask(tlsReportName(due.counts.domain), 'TXT', (answer) => {
       if (this.#isClosed) return;
       if (answer.kind === 'failed') return this.#again(due, `nobody knows whom to tell: ${answer.why}`);
       this.#underWay.delete(due);
-      for (const to of reportUris(answer)) this.#begin({ ...due, to, tries: 0 });
+      for (const to of reportUris(answer)) this.#begin({ ...due, to, tries: 0 }, reporter);
     });
   }
 
-  #send(due: Due): void {
-    if (due.to.toLowerCase().startsWith('mailto:')) this.#mail(due, due.to.slice('mailto:'.length));
-    else this.#post(due);
+  #send(due: Due, reporter: Reporter): void {
+    const { to } = due;
+    if (to.toLowerCase().startsWith('mailto:')) this.#mail(due, to.slice('mailto:'.length), reporter);
+    else this.#post(due, reporter);
   }
 
-  #mail(due: Due, to: string): void {
+  #mail(due: Due, to: string, reporter: Reporter): void {
     const { reception, router, signer, clock } = this.#ports;
     const host = ADDRESS.exec(to)?.[1];
     const found = host === undefined ? undefined
@@ -135,14 +135,14 @@ export class TlsReporter {
     const messageId = reception.nextMessageId();
     const id = formatMessageId(messageId);
     const day = reported(due);
-    const gzipped = gzipSync(reportJson(day, this.#reporter, id));
-    const content = reportMail(day, this.#reporter, { to, id, nowWallMs: clock.wallMs(), gzipped });
+    const gzipped = gzipSync(reportJson(day, reporter, id));
+    const content = reportMail(day, reporter, { to, id, nowWallMs: clock.wallMs(), gzipped });
     const submit = (fields: Uint8Array | undefined): void => {
       if (this.#isClosed) return;
       const chunks = fields === undefined ? [content] : [joined([fields, content])];
       const recipients = [{ address: to, notify: 0, orcpt: '' }];
       reception.submit({
-        messageId, reversePath: this.#reporter.contact, groups: [{ route, recipients }], chunks,
+        messageId, reversePath: reporter.contact, groups: [{ route, recipients }], chunks,
         contentBytes: chunks.reduce((sum, { length }) => sum + length, 0), flags: 0, ret: 0, envid: '',
         client: '', helo: '',
         settle: (outcome) => {
@@ -162,14 +162,14 @@ export class TlsReporter {
     this.#due.push(due);
   }
 
-  #post(due: Due): void {
+  #post(due: Due, reporter: Reporter): void {
     const { lookup, https, reception } = this.#ports;
     const uri = due.to;
     if (!URL.canParse(uri)) return this.#failed(due, `'${uri}' is no address`);
     const { hostname: host, port, pathname, search, username } = new URL(uri);
     if (port !== '' || username !== '') return this.#failed(due, `'${uri}' has a port or a user`);
     const id = formatMessageId(reception.nextMessageId());
-    const bytes = gzipSync(reportJson(reported(due), this.#reporter, id));
+    const bytes = gzipSync(reportJson(reported(due), reporter, id));
     lookup.addresses(host, (answers) => {
       if (this.#isClosed) return;
       const all = inTurns(answers.map((answer) => (answer.kind === 'found' ? answer.records : [])));

@@ -59,6 +59,8 @@ const FETCH_TYPES: Readonly<Record<Exclude<StsFetchResult, 'fetched'>, TlsResult
 };
 
 export class TlsTally implements TlsWatch {
+  /** Nothing is counted while it is false. */
+  isOn = true;
   readonly #counts: TlsCounts;
   readonly #clock: Clock;
   readonly #policyOf: (domain: string) => StsPolicy | undefined;
@@ -72,11 +74,13 @@ export class TlsTally implements TlsWatch {
   }
 
   onSession(domain: string, session: WatchedSession, tls: SecuredFacts | undefined): void {
+    if (!this.isOn) return;
     const policy = this.#policyFor(domain, session);
     this.#count(this.#applied(domain, session, policy), domain, session, whatFailed(session, policy, tls));
   }
 
   onFailedSession(domain: string, session: WatchedSession, why: string): void {
+    if (!this.isOn) return;
     const applied = this.#applied(domain, session, this.#policyFor(domain, session));
     this.#count(applied, domain, session, { type: tlsResultType(why), why });
   }
@@ -87,7 +91,7 @@ export class TlsTally implements TlsWatch {
   }
 
   onFetched(domain: string, result: StsFetchResult): void {
-    if (result === 'fetched') return;
+    if (!this.isOn || result === 'fetched') return;
     const failed = { type: FETCH_TYPES[result], why: result };
     this.#count({ type: 'sts', domain, text: NO_TEXT }, domain, NO_SESSION, failed);
   }

@@ -64,10 +64,11 @@ interface Due {
 }
 
 export class DelayReports {
-  readonly #options: DelayReportOptions;
+  readonly #options: Pick<DelayReportOptions, 'isUnasked'>;
   readonly #ports: DelayReportPorts;
 
-  constructor(options: DelayReportOptions, ports: DelayReportPorts) {
+  /** `options` may change. */
+  constructor(options: Pick<DelayReportOptions, 'isUnasked'>, ports: DelayReportPorts) {
     this.#options = options;
     this.#ports = ports;
   }

@@ -16,7 +16,7 @@ type Ports = ConstructorParameters<typeof Listeners>[1];
 
 function optionsOf(recipientsFile: string | undefined): Options {
   const rates = Object.fromEntries(PARTIES.map((party) => [party, Object.fromEntries(DEEDS.map((deed) => [deed, 0]))]));
-  return { hostName: 'mx.test', secrets: [], smtp: { recipientsFile, rates, hooks: [] }, inbound: [] } as unknown as Options;
+  return { hostName: 'mx.test', secrets: [], smtp: { recipientsFile, rates, hooks: [] }, inbound: [], routes: [] } as unknown as Options;
 }
 
 test('what a table of recipients defers is told while it is in force, and not of one that was', async (t) => {

@@ -20,6 +20,7 @@ import type { TlsaData } from '../../../../../src/platform/resolver.js';
 import { MemoryReception } from '../../../../dialog/memory-reception.js';
 
 const DAY_MS = 86_400_000;
+const US = { organization: 'Us', contact: 'tls@us.example', hostName: 'gw.test' };
 const DAY = 20_000;
 const SESSION = { mxHost: 'mx.a.example', address: '192.0.2.1', source: '9.9.9.9', dane: undefined };
 const LONG_POLICY: StsPolicy = { mode: 'enforce', mx: Array.from({ length: 100 }, (_none, i) => `${String(i)}.`.padEnd(4_096, 'x')), maxAgeS: 1 };
@@ -66,7 +67,7 @@ class World {
       if (!this.onMessage(number, copy)) return;
       setImmediate(() => { for (const [other, running] of this.all) if (other !== number) running.onMessage(copy); });
     };
-    const one = new RunningTlsReports({ id: `gw-1-${String(number)}`, stateDir: join(this.folder, String(number)), reporter: { organization: 'Us', contact: 'tls@us.example', hostName: 'gw.test' } }, {
+    const one = new RunningTlsReports({ id: `gw-1-${String(number)}`, stateDir: join(this.folder, String(number)) }, {
       clock, log: { debug: () => undefined, info: tellLog, warn: tellLog, error: tellLog }, resolver, lookup, router, reception: this.reception, signer: undefined, onSent: () => undefined,
       https: {
         ask: ({ host }, done) => {
@@ -79,6 +80,7 @@ class World {
     });
     this.all.set(number, one);
     await one.load();
+    one.renew(US);
     return one;
   }
 
@@ -231,6 +233,25 @@ describe('sessions with TLS that a process has counted', () => {
     await on.start(1, 1);
     await on.go(2);
     assert.deepEqual([on.reports().length, on.log], [1, Array(2).fill('a day of TLS is reported {"domains":1}')]);
+  });
+
+  test('wait while nobody is to be told, when nothing is counted; then they are told in whose name that is by then', async (t) => {
+    const on = new World(t);
+    const one = await on.start(1, 1);
+    one.tally.onSession('a.example', SESSION, GOOD);
+    one.renew(undefined);
+    one.tally.onSession('a.example', SESSION, GOOD);
+    one.tally.onFailedSession('a.example', SESSION, 'ECONNRESET');
+    one.tally.onFetched('a.example', 'invalid');
+    on.midnight();
+    await on.go(3);
+    assert.deepEqual(on.reports(), []);
+    one.renew({ ...US, organization: 'Others' });
+    // What was read before is not read again.
+    await one.load();
+    await on.go(3);
+    assert.deepEqual(on.reports(), ['a.example 1 0']);
+    assert.match(on.reception.kept[0]?.content.toString('latin1') ?? '', / by Others,\r$/m);
   });
 
   test('are in the file from a clean stop until they are read, once; there is none without any', async (t) => {

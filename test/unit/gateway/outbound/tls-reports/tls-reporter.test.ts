@@ -24,6 +24,7 @@ import { toldTo } from '../memory-source.js';
 const certificates = makeCertificates();
 const needsTls = { timeout: 30_000, skip: certificates === undefined ? 'openssl is missing' : false };
 const DAY_MS = 86_400_000;
+const US = { organization: 'Us & Söhne', contact: 'tls@us.example', hostName: 'gw.test' };
 /** 2026-11-26 12:00 UTC. */
 const NOON_MS = Date.UTC(2026, 10, 26, 12);
 const SESSION = { mxHost: 'mx.a.example', address: '192.0.2.1', source: '9.9.9.9', dane: undefined };
@@ -85,16 +86,16 @@ async function world(t: TestContext, zone: Readonly<Record<string, string>>, pol
       while (sent.length < count || isOnce) {
         // Hours of waiting go by in moments, but none while somebody is asked.
         if (asked === 0) on.aheadMs += STEP_MS;
-        on.reporter.tick(clock.nowMs());
+        on.reporter.tick(clock.nowMs(), US);
         await new Promise((resolve) => { setTimeout(resolve, 2); });
         if (isOnce) return;
       }
     },
   };
-  const made = (): TlsReporter => new TlsReporter({ organization: 'Us & Söhne', contact: 'tls@us.example', hostName: 'gw.test' }, {
+  const made = (): TlsReporter => new TlsReporter({
     isWhole: () => true, counts, clock, log: toldTo([]), resolver, lookup, https, reception, router, signer: undefined, onSent: (how) => { sent.push(how); },
   });
-  on.reporter.tick(clock.nowMs());
+  on.reporter.tick(clock.nowMs(), US);
   return on;
 }
 
@@ -119,7 +120,7 @@ describe('reports on TLS', () => {
     on.tally.onFetched('a.example', 'fetched');
     on.tally.onFetched('a.example', 'untrusted');
     on.aheadMs += 1000;
-    on.reporter.tick(performance.now() + on.aheadMs);
+    on.reporter.tick(performance.now() + on.aheadMs, US);
     assert.equal(on.reception.kept.length, 0);
     on.aheadMs += DAY_MS / 2;
     await on.until(1);

@@ -155,7 +155,7 @@ describe('the line of mail that came back', () => {
       },
       release(bytes: number): void { memory.used -= bytes; },
     };
-    return { reader, record, memory, line: new ReportLine({ reader, record, memory, paths: new ReturnPaths([addresses], undefined) }) };
+    return { reader, record, memory, line: new ReportLine({ reader, record, memory, paths: () => new ReturnPaths([addresses], undefined) }) };
   }
 
   test('only what the client has its 250 for is told; memory is counted until then', () => {
