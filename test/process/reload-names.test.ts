@@ -3,7 +3,10 @@
  * feedback loops send to, and when a delay is told. What a session began with holds for it; what waits leaves by what is new.
  */
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 import { describe, test, type TestContext } from 'node:test';
@@ -87,7 +90,15 @@ function verp(gateway: Part, options: Part | undefined): void {
 
 describe('a gateway that reads its configuration again', { timeout: 480_000 }, () => {
   test('has another host name for sessions, connections and reports that begin', async (t) => {
-    const story = await begin(t, { hostname: 'old.example', delivery: { messages_per_connection: 1 } });
+    const asked: string[] = [];
+    const rspamd = createServer((request, response) => {
+      asked.push(String(request.headers['mta-name']));
+      response.end('{"action": "no action"}');
+    }).listen(0, HOST);
+    t.after(() => { rspamd.close(); });
+    await once(rspamd, 'listening');
+    const hooks = [{ rspamd: `http://${HOST}:${String((rspamd.address() as AddressInfo).port)}` }];
+    const story = await begin(t, { hostname: 'old.example', smtp: { hooks }, delivery: { messages_per_connection: 1 } });
     const { cluster, hop } = story;
     const greeted: string[] = [];
     const refused = new Set<number>();
@@ -107,6 +118,7 @@ describe('a gateway that reads its configuration again', { timeout: 480_000 }, (
     assert.match(content, /^Reporting-MTA: dns; new\.example\r$/m);
     assert.match(content, /^\tby new\.example /m);
     assert.deepEqual(new Set(greeted), new Set(['EHLO new.example']));
+    assert.deepEqual(asked, ['old.example', 'new.example']);
     for (const talk of [kept, fresh]) talk.close();
   });
 

@@ -12,7 +12,7 @@ import { sealedLine, unsealed } from '../../src/gateway/local/sealed-lines.js';
 import { NameServer } from '../unit/platform/node/dns/name-server.js';
 import { HOST, startCluster, until } from './cluster.js';
 import type { Cluster } from './cluster.js';
-import { follows } from './reload-kit.js';
+import { edit, follows } from './reload-kit.js';
 import { SmtpTalk } from './smtp-talk.js';
 import { TlsHop, makeCertificates } from './tls-hop.js';
 
@@ -78,8 +78,11 @@ test('two workers tell a domain once what both have counted, though they were st
   });
   t.after(() => cluster.stop());
   await until('both workers take mail', async () => (await received(cluster)).every((count) => count === 0), 60_000, cluster.gateway);
-  // Off at the start: what the reload says holds for both.
-  assert.deepEqual(await follows(cluster, (gateway) => { gateway['tls_reports'] = { organization: 'Us', contact: 'tls@us.example' }; }), ['gateway.tls_reports']);
+  // Off at the start, here and below: what the reload says holds for both.
+  const turnOn = async (): Promise<void> => {
+    assert.deepEqual(await follows(cluster, (gateway) => { gateway['tls_reports'] = { organization: 'Us', contact: 'tls@us.example' }; }), ['gateway.tls_reports']);
+  };
+  await turnOn();
   const begunOn = today();
   for (const count of [1, 2]) {
     await put(cluster.smtpPort);
@@ -97,8 +100,12 @@ test('two workers tell a domain once what both have counted, though they were st
       .map((line) => sealedLine((unsealed(line) ?? assert.fail(line)).replace(/"day":(\d+)/, (_all, day) => `"day":${String(Number(day) - 1)}`)));
     writeFileSync(file, aged.join(''), 'latin1');
   }
+  edit(cluster, (gateway) => { delete gateway['tls_reports']; });
   cluster.gateway.start();
   await cluster.gateway.ready();
+  await until('both workers take mail', async () => (await received(cluster)).every((count) => count === 0), 60_000, cluster.gateway);
+  assert.ok(!isOneDay || files.every((each) => existsSync(each)), 'nobody is told');
+  await turnOn();
   const sessions = (): number => summaries(hop).reduce((sum, { policies }) => sum + sessionsOf(policies), 0);
   await until('all sessions are told', () => sessions() >= 2, 280_000, cluster.gateway);
   const told = summaries(hop);
