@@ -45,10 +45,11 @@ test('is said once when a name that nobody asked for fails as well, and over wit
   await tick(5_000);
   assert.equal(watch.away, '127.0.0.1: SERVFAIL'.replace(':', `:${String(server.port)}:`));
   await tick(15_000);
+  watch.hostName = 'other.example';
   await tick(25_000);
   assert.deepEqual(lines, ['dns: no resolver answers:']);
   const checks = server.asked.filter((question) => question.startsWith('A dns-check-'));
-  assert.deepEqual([...new Set(checks)], ['A dns-check-1.gw.example', 'A dns-check-2.gw.example', 'A dns-check-3.gw.example']);
+  assert.deepEqual([...new Set(checks)], ['A dns-check-1.gw.example', 'A dns-check-2.gw.example', 'A dns-check-3.other.example']);
   isDead = false;
   await tick(35_000);
   assert.deepEqual([watch.away, lines], ['', ['dns: no resolver answers:', 'dns: a resolver answers a']]);
