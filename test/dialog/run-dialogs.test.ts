@@ -35,7 +35,8 @@ import { DEEDS, PARTIES, RateLimits } from '../../src/gateway/inbound/limits/rat
 import type { RateOptions } from '../../src/gateway/inbound/limits/rate-limits.js';
 import { NetworkList } from '../../src/gateway/inbound/policy/network-list.js';
 import type { MessageHooks } from '../../src/gateway/inbound/hooks/message-hook.js';
-import type { InboundOptions } from '../../src/gateway/inbound/options.js';
+import { NONE_MADE } from '../../src/gateway/inbound/options.js';
+import type { InboundOptions, MadeAddresses } from '../../src/gateway/inbound/options.js';
 import type { AdmissionVerdict, SubmissionOutcome } from '../../src/gateway/mail-types.js';
 import { WALL_MS } from '../inbound/desk.js';
 import { Client, memoryHarness, startHarness } from './harness.js';
@@ -55,9 +56,9 @@ function rewritingTo(domain: string): SenderRewriting {
   return new SenderRewriting(domain, [Buffer.from('a secret of ours')], hmac, () => WALL_MS);
 }
 
-function readRewriting(lines: readonly string[]): SenderRewriting | undefined {
-  const line = lines.find((each) => each.startsWith('F: '));
-  return line === undefined ? undefined : rewritingTo(line.slice(3));
+function readMade(lines: readonly string[]): MadeAddresses {
+  const domain = lines.find((each) => each.startsWith('F: '))?.slice(3);
+  return domain === undefined ? NONE_MADE : { rewriting: rewritingTo(domain), paths: undefined, domains: [domain] };
 }
 
 function unescape(text: string): string {
@@ -213,7 +214,7 @@ const LATE_HOOK: MessageHooks = { judge: (_message, done) => { setImmediate(() =
 async function playBySockets(lines: readonly string[], isAsked = false): Promise<void> {
   const table = readTable(lines);
   const asked = isAsked && table !== undefined ? await askedOf(table) : undefined;
-  const harness = await startHarness(readOptions(lines), { recipients: asked?.table ?? table, rates: readRates(lines), rewriting: readRewriting(lines) });
+  const harness = await startHarness(readOptions(lines), { recipients: asked?.table ?? table, rates: readRates(lines), made: readMade(lines) });
   const { reception, rejections, inbound } = harness;
   try {
     await play(lines, { reception, rejections, connect: () => new Client(inbound.port), close: () => undefined });
@@ -227,7 +228,7 @@ async function playBySockets(lines: readonly string[], isAsked = false): Promise
 
 async function playByBytes(lines: readonly string[], hooks?: MessageHooks): Promise<void> {
   const table = readTable(lines);
-  const harness = memoryHarness(readOptions(lines), { recipients: table, rates: readRates(lines), rewriting: readRewriting(lines), hooks });
+  const harness = memoryHarness(readOptions(lines), { recipients: table, rates: readRates(lines), made: readMade(lines), hooks });
   try {
     await play(lines, harness);
   } finally {

@@ -3,6 +3,7 @@
  * What it submits goes to a MemoryReception. With sockets: dialog/harness.ts; in virtual time: attacks/virtual-desk.ts.
  */
 import { INBOUND_DEFAULTS } from '../default-options.js';
+import { NONE_MADE } from '../../src/gateway/inbound/options.js';
 import type { InboundMetrics, InboundOptions, InboundPorts } from '../../src/gateway/inbound/options.js';
 import { Desk } from '../../src/gateway/inbound/session/desk.js';
 import { ServerSession } from '../../src/gateway/inbound/session/session.js';
@@ -49,6 +50,7 @@ export function testPorts(over: Partial<InboundPorts> = {}): TestPorts {
     rates: undefined,
     blocklists: undefined,
     hooks: undefined,
+    made: NONE_MADE,
     nextTurn: (run) => { setImmediate(run); },
     log: NO_LOG,
     mailLog: {

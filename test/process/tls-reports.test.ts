@@ -12,11 +12,12 @@ import { sealedLine, unsealed } from '../../src/gateway/local/sealed-lines.js';
 import { NameServer } from '../unit/platform/node/dns/name-server.js';
 import { HOST, startCluster, until } from './cluster.js';
 import type { Cluster } from './cluster.js';
-import { edit, follows } from './reload-kit.js';
+import { edit, follows, refuses } from './reload-kit.js';
 import { SmtpTalk } from './smtp-talk.js';
 import { TlsHop, makeCertificates } from './tls-hop.js';
 
 const WORKERS = [1, 2];
+const REPORTER = { organization: 'Us', contact: 'tls@us.example' };
 const DOMAIN = 'a.example';
 const MX = `mx.${DOMAIN}`;
 const REPORTS = 'reports.example';
@@ -80,7 +81,7 @@ test('two workers tell a domain once what both have counted, though they were st
   await until('both workers take mail', async () => (await received(cluster)).every((count) => count === 0), 60_000, cluster.gateway);
   // Off at the start, here and below: what the reload says holds for both.
   const turnOn = async (): Promise<void> => {
-    assert.deepEqual(await follows(cluster, (gateway) => { gateway['tls_reports'] = { organization: 'Us', contact: 'tls@us.example' }; }), ['gateway.tls_reports']);
+    assert.deepEqual(await follows(cluster, (gateway) => { gateway['tls_reports'] = REPORTER; }), ['gateway.tls_reports']);
   };
   await turnOn();
   const begunOn = today();
@@ -104,6 +105,11 @@ test('two workers tell a domain once what both have counted, though they were st
   cluster.gateway.start();
   await cluster.gateway.ready();
   await until('both workers take mail', async () => (await received(cluster)).every((count) => count === 0), 60_000, cluster.gateway);
+  // What is refused takes up nothing.
+  await refuses(cluster, (gateway) => {
+    const { listen } = gateway['smtp'] as { readonly listen: readonly unknown[] };
+    Object.assign(gateway, { tls_reports: REPORTER, smtp: { ...gateway['smtp'] as object, listen: [...listen, `${HOST}:${String(port)}`] } });
+  }, /gateway\.smtp\.listen/);
   assert.ok(!isOneDay || files.every((each) => existsSync(each)), 'nobody is told');
   await turnOn();
   const sessions = (): number => summaries(hop).reduce((sum, { policies }) => sum + sessionsOf(policies), 0);

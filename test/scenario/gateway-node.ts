@@ -177,7 +177,7 @@ export class GatewayNode {
           });
         },
         retryDelayMs: options.retryDelayMs,
-        ownPaths: () => NO_OWN_PATHS,
+        ownPaths: NO_OWN_PATHS,
         drawOrdinal: () => ordinal,
         areStoresKnown: () => this.isStoreListRead,
         heldElsewhereBytes: () => 0,

@@ -13,6 +13,7 @@ import type { Prng } from '../../src/base/prng.js';
 import { formatMessageId } from '../../src/base/text-id.js';
 import type { GatewayCore } from '../../src/gateway/daemon/core.js';
 import type { JudgedMessage } from '../../src/gateway/inbound/hooks/message-hook.js';
+import { NONE_MADE } from '../../src/gateway/inbound/options.js';
 import { INBOUND_DEFAULTS } from '../default-options.js';
 import { Desk } from '../../src/gateway/inbound/session/desk.js';
 import { HOOK_FAILED } from '../../src/gateway/inbound/session/replies.js';
@@ -109,6 +110,7 @@ export class Clients {
       router: options.router,
       clock,
       authenticator: undefined,
+      made: NONE_MADE,
       toAscii, latin1Text,
       recipients: undefined,
       rates: undefined, blocklists: undefined,

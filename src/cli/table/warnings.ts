@@ -6,6 +6,7 @@
 import { parsePath } from '../../smtp/address.js';
 import { RelayPolicy } from '../../gateway/inbound/policy/relay-policy.js';
 import { RoleAddresses } from '../../gateway/inbound/policy/role-addresses.js';
+import { NONE_MADE } from '../../gateway/inbound/options.js';
 import { destinationsOf } from '../../gateway/inbound/recipients/destinations.js';
 import type { DestinationDesk, DestinationPorts } from '../../gateway/inbound/recipients/destinations.js';
 import { TableFile } from '../../gateway/inbound/recipients-file.js';
@@ -38,7 +39,7 @@ export class AliasJudge {
       routeNamed: (_name, domain) => anywhere.route(domain, 'mail', '', OWN_ORIGIN),
       isTooLong: (...where) => anywhere.isTooLong(...where),
     };
-    const roles = new RoleAddresses(SOMEBODY, policy, []);
+    const roles = new RoleAddresses(SOMEBODY, policy, NONE_MADE);
     this.#desk = { policy, roles, ports: { router, toAscii, recipients: this.#table }, lookups: 0 };
   }
 

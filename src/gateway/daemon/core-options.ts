@@ -69,7 +69,7 @@ export interface CorePorts {
   readonly log: EventLog;
   readonly router: Router;
   readonly reportWay: FindReportWay;
-  ownPaths(): OwnPaths;
+  readonly ownPaths: OwnPaths;
   /** Undefined: reports leave unsigned. */
   readonly reportSigner?: ReportSigner | undefined;
   /** Undefined: rules of this gateway alone are forgotten by a restart. */

@@ -195,7 +195,7 @@ export class GatewayCore implements Reception, DeliverySource {
     this.#handingOut = new HandingOut({
       clock, log, entries, registry, settlement: this.#settlement, right: this.#right, room: this.#room,
       forgotten: this.#forgotten, bodies: this.bodies, wake,
-      ownPaths: () => ports.ownPaths(),
+      ownPaths: ports.ownPaths,
       obeyOrder: (queue, row) => this.orders.left.meetNext(queue, row),
     });
   }

@@ -77,13 +77,13 @@ import type { Partition } from '../mirror/set/partition.js';
 import { Dispatcher } from '../outbound/dispatcher.js';
 import { MxLookup } from '../outbound/mx-lookup.js';
 import { RunningSts } from '../outbound/sts/running-sts.js';
-import type { Reporter } from '../outbound/tls-reports/report-document.js';
 import { RunningTlsReports } from '../outbound/tls-reports/running-tls-reports.js';
 import { NotFollowed } from './not-followed.js';
 import { explained } from '../explain/explanation.js';
 import type { ExplainOptions } from '../explain/explanation.js';
 import { SenderThread } from '../explain/sender-thread.js';
 import { outagesOf } from './outages.js';
+import { OwnAddresses } from '../returned/node/own-addresses.js';
 import { RetrySchedule } from '../outbound/pure/retry-schedule.js';
 import type { KeptPartitions, OrphanOptions } from '../ownership/holdings.js';
 import { ProcessIdentity } from '../local/process-identity.js';
@@ -178,6 +178,7 @@ class Gateway implements RunningGateway {
   #retry: RetrySchedule;
   #reportWay: FindReportWay;
   readonly #inForce: ConfigurationInForce;
+  readonly #ownAddresses: OwnAddresses;
   /** Of what comes back. */
   readonly #reading: ReportLine;
   readonly #dkimKeys: DkimKeys;
@@ -243,6 +244,7 @@ class Gateway implements RunningGateway {
     });
     this.#traces = { clients: new SessionWatch(clock), servers: new SessionWatch(clock) };
     this.#router = createRouter(options.routes);
+    this.#ownAddresses = new OwnAddresses(options, clock);
     this.#retry = new RetrySchedule(options.retry, ports);
     this.#inForce = new ConfigurationInForce(options.configuration.hash, clock);
     this.#dkimKeys = dkimKeysOf(options, ports);
@@ -273,7 +275,7 @@ class Gateway implements RunningGateway {
     };
     this.#reading = new ReportLine({
       reader: new ReportThread(), memory: this.#core, record: this.#record,
-      paths: () => this.#listeners.own.returned?.paths,
+      paths: () => this.#ownAddresses.paths,
     });
     this.#listeners = this.#makeListeners();
     this.#reportWay = this.#reportWays();
@@ -305,8 +307,7 @@ class Gateway implements RunningGateway {
     const { usesMtaSts } = this.#options.outbound.mx;
     if (usesMtaSts) await this.#sts.load();
     this.#sts.isOn = usesMtaSts;
-    await this.#loadTlsReports(this.#options);
-    this.#tlsReports.renew(tlsReporterOf(this.#options));
+    await this.#renewTlsReports(this.#options);
     this.#dispatcher.start();
     this.#ticker = startTicker(this.#clock, TICK_MS, (nowMs) => { this.#tick(nowMs); });
   }
@@ -511,10 +512,11 @@ class Gateway implements RunningGateway {
     const clock = this.#clock;
     const { log, metrics, workers } = this.#ports;
     return new Listeners(this.#options, {
-      clock, log, metrics, workers, memory: this.#core, dnsWatch: this.#resolvers, reading: this.#reading,
+      clock, log, metrics, workers, memory: this.#core, dnsWatch: this.#resolvers,
       ofSessions: {
         reception: this.#core, router: this.#router, clock, log, mailLog: this.#record,
-        metrics: this.#inboundRecord, signer: this.#signer, tap: this.#traces.clients,
+        metrics: this.#inboundRecord, made: this.#ownAddresses, reading: this.#reading, signer: this.#signer,
+        tap: this.#traces.clients,
         blocklists: new Blocklists({
           resolver: this.#listDns, clock, log, meter: metrics.reception.blocklists,
         }),
@@ -527,10 +529,9 @@ class Gateway implements RunningGateway {
   #reportWays(): FindReportWay {
     const { hostName, inbound: [listener] } = this.#options;
     const { relayDomains = [], postmaster = '' } = listener ?? {};
-    const { recipients, own: { domains: ownDomains, rewriting, returned } } = this.#listeners;
-    const options = { hostName, relayDomains, postmaster, ownDomains };
+    const options = { hostName, relayDomains, postmaster };
     return reportWays(options, {
-      router: this.#router, toAscii, recipients, rewriting, returned,
+      router: this.#router, toAscii, recipients: this.#listeners.recipients, made: this.#ownAddresses,
     });
   }
 
@@ -583,7 +584,7 @@ class Gateway implements RunningGateway {
         ownership: this.#identity.bridge,
         areStoresKnown: () => this.#knownStores.isListRead,
         random: ports.random,
-        ownPaths: () => this.#listeners.own,
+        ownPaths: this.#ownAddresses,
         reportSigner: this.#signer,
         compose: (input) => composeReport(this.#options.hostName, input, this.#clock.wallMs()),
       },
@@ -747,7 +748,6 @@ class Gateway implements RunningGateway {
     this.#countFollowing(options);
     const useKeys = await this.#prepareKeys(options);
     if (options.outbound.mx.usesMtaSts) await this.#sts.load();
-    await this.#loadTlsReports(options);
     const listeners = await this.#listeners.prepare(options);
     return {
       use: () => {
@@ -760,14 +760,16 @@ class Gateway implements RunningGateway {
     };
   }
 
-  /** What was counted before; while nobody is to be told, it stays where it is. */
-  async #loadTlsReports({ tlsReports }: GatewayOptions): Promise<void> {
+  /** Resolves when what was counted before is here; while nobody is to be told, it stays where it is. */
+  async #renewTlsReports({ tlsReports, hostName }: GatewayOptions): Promise<void> {
+    this.#tlsReports.renew(tlsReports && { ...tlsReports, hostName });
     if (tlsReports !== undefined) await this.#tlsReports.load();
   }
 
   /** Of what is to be put in force. */
   async effectsOf(options: GatewayOptions): Promise<ReloadEffects> {
     await this.#prepareKeys(options);
+    await this.#listeners.checkNewPorts(options.inbound);
     const following = this.#countFollowing(options);
     return { following, secrets: await Promise.all(await inSteps(this.#probeStores(options))) };
   }
@@ -810,6 +812,7 @@ class Gateway implements RunningGateway {
     this.#options = { ...options, memory: this.#options.memory };
     this.#retry = new RetrySchedule(options.retry, this.#ports);
     this.#router.renew(options.routes);
+    this.#ownAddresses.renew(options);
     this.#core.renew({
       longestRetryMs: this.#retry.longestMs, acceptance: acceptanceOf(this.#options),
       largestBytes: largestBytesOf(options), delayReports: options.reports,
@@ -822,7 +825,7 @@ class Gateway implements RunningGateway {
     }
     this.#mxLookup.renew(options.outbound.mx);
     this.#sts.isOn = options.outbound.mx.usesMtaSts;
-    this.#tlsReports.renew(tlsReporterOf(options));
+    void this.#renewTlsReports(options);
     this.#dispatcher.renew(this.#options.outbound);
     this.#reportWay = this.#reportWays();
     this.#inForce.renewed(options.configuration.hash);
@@ -881,11 +884,6 @@ function explainOptionsOf(options: GatewayOptions, keys: DkimKeys): ExplainOptio
 /** 0 where no mail is taken. */
 function largestBytesOf({ inbound }: GatewayOptions): number {
   return Math.max(0, ...inbound.map(({ messageBytesMax }) => messageBytesMax));
-}
-
-/** Who tells domains what came of TLS; undefined: nobody does. */
-function tlsReporterOf({ tlsReports, hostName }: GatewayOptions): Reporter | undefined {
-  return tlsReports && { ...tlsReports, hostName };
 }
 
 function dkimKeysOf({ dkim }: GatewayOptions, { log, metrics: { reception } }: GatewayPorts): DkimKeys {

@@ -146,7 +146,7 @@ export interface RunningGateway {
    * Rejects when something of them can't be had: then, and until use(), nothing has changed.
    */
   prepare(options: GatewayOptions): Promise<Renewal>;
-  /** What these would do to mail and links. Rejects as prepare() does, but that it opens no port. */
+  /** What these would do to mail and links. Rejects as prepare() does, and opens no port. */
   effectsOf(options: GatewayOptions): Promise<ReloadEffects>;
   /** A configuration was not taken: for status. */
   refused(why: string): void;

@@ -1,6 +1,6 @@
 /**
  * The listeners of a gateway, and what their sessions ask: users, recipients, rates, hooks, checks of
- * senders, addresses of its own making. Opens the ports while mail can be committed, and takes another configuration while they are open.
+ * senders. Opens the ports while mail can be committed, and takes another configuration while they are open.
  *
  *   prepare ─ what is new is made and opened,
  *        │    and answers 421 ────────────────┬─ use ──▶ new sessions go by it; a port in both stays open
@@ -29,9 +29,6 @@ import { followTable } from '../inbound/recipients-file.js';
 import type { RunningTable } from '../inbound/recipients-file.js';
 import { askUsers, followUsers } from '../inbound/users-file.js';
 import type { RunningUsers } from '../inbound/users-file.js';
-import { ownAddresses } from '../returned/node/own-addresses.js';
-import type { OwnAddresses } from '../returned/node/own-addresses.js';
-import type { ReportLine } from '../returned/report-line.js';
 import { NotFollowed } from './not-followed.js';
 import type { Reception } from '../mail-types.js';
 
@@ -44,17 +41,14 @@ const LOOK_MS = 1000;
 const NO_SECRET = new Uint8Array();
 
 type ListenersOptions =
-  Pick<GatewayOptions, 'id' | 'smtp' | 'inbound' | 'hostName' | 'secrets' | 'dns' | 'routes'>;
+  Pick<GatewayOptions, 'id' | 'smtp' | 'inbound' | 'hostName' | 'secrets' | 'dns'>;
 
-type OfParts =
-  'authenticator' | 'recipients' | 'rates' | 'hooks' | 'senderChecks' | 'rewriting' | 'returned';
+type OfParts = 'authenticator' | 'recipients' | 'rates' | 'hooks' | 'senderChecks';
 
 interface ListenersPorts extends Pick<GatewayPorts, 'log' | 'metrics' | 'workers'> {
   readonly clock: Clock;
   readonly memory: Reception;
   readonly dnsWatch: DnsWatch;
-  /** Reads what comes back, for all configurations. */
-  readonly reading: ReportLine;
   /** The same for all configurations. */
   readonly ofSessions: Omit<ListenerPorts, OfParts>;
   /** Why mail can't be committed, for the log. */
@@ -83,7 +77,6 @@ interface Parts {
   readonly rates: Part<RateLimits | undefined>;
   readonly hooks: Part<HookChain | undefined>;
   readonly senderChecks: Part<CheckLine | undefined>;
-  readonly own: Part<OwnAddresses>;
 }
 
 /** What sessions of one configuration go by. */
@@ -144,10 +137,6 @@ export class Listeners {
     return this.#generation.parts.hooks.made;
   }
 
-  get own(): OwnAddresses {
-    return this.#generation.parts.own.made;
-  }
-
   get recipients(): ListenerPorts['recipients'] {
     return this.#generation.ports.recipients;
   }
@@ -157,6 +146,14 @@ export class Listeners {
     for (const { host, port } of this.#options.inbound) {
       const error = await listenError(host, port);
       if (error !== undefined) throw error;
+    }
+  }
+
+  /** Of another configuration: rejects when one of its ports that are new can't be had now. */
+  async checkNewPorts(listeners: GatewayOptions['inbound']): Promise<void> {
+    const known = new Set(this.#entries.map(({ name }) => name));
+    for (const [name, { host, port }] of named(listeners)) {
+      if (!known.has(name)) throwTaken(await listenError(host, port));
     }
   }
 
@@ -228,8 +225,8 @@ export class Listeners {
     const error = this.#arePortsOpen
       ? await inbound.openPort().catch((why: unknown) => why)
       : await listenError(options.host, options.port);
-    if (error === undefined) return { name, inbound, key };
-    throw new NotFollowed(['gateway', 'smtp', 'listen'], errorText(error));
+    throwTaken(error);
+    return { name, inbound, key };
   }
 
   #use(
@@ -295,19 +292,19 @@ export class Listeners {
     const isSame = before !== undefined
       && Object.entries(parts).every(([name, part]) => before.parts[name as keyof Parts] === part);
     if (isSame) return before;
-    const { users, recipients, rates, hooks, senderChecks, own: { made: { rewriting, returned } } } = parts;
+    const { users, recipients, rates, hooks, senderChecks } = parts;
     return {
       parts,
       ports: {
         ...this.#ports.ofSessions,
         authenticator: users.made?.authenticator, recipients: recipients.made?.table, rates: rates.made,
-        hooks: hooks.made, senderChecks: senderChecks.made, rewriting, returned,
+        hooks: hooks.made, senderChecks: senderChecks.made,
       },
     };
   }
 
   #makeParts(options: ListenersOptions, before: Parts | undefined): Parts {
-    const { hostName, smtp, inbound, secrets, routes } = options;
+    const { hostName, smtp, inbound, secrets } = options;
     const { usersFile, usersByHttp, recipientsFile, recipientsByHttp, rates, rateExempt } = smtp;
     const fresh: Part<unknown>[] = [];
     const part = <T>(known: Part<T> | undefined, key: unknown, make: () => Made<T>): Part<T> => {
@@ -327,8 +324,6 @@ export class Listeners {
         hooks: part(before?.hooks, [smtp.hooks, hostName], () => this.#hooks(options)),
         senderChecks: part(before?.senderChecks, [hostName, inbound.some(checksSenders)], () =>
           this.#senderChecks(options)),
-        own: part(before?.own, [smtp.srs, smtp.feedback, routes.map(({ name, verp }) => verp && [name, verp])],
-          () => [ownAddresses(options, this.#ports.reading, this.#ports.clock), () => undefined]),
       };
     } catch (error) {
       for (const one of fresh) one.close();
@@ -428,6 +423,11 @@ export class Listeners {
       },
     );
   }
+}
+
+/** Of a port; undefined: it can be had. */
+function throwTaken(error: unknown): void {
+  if (error !== undefined) throw new NotFollowed(['gateway', 'smtp', 'listen'], errorText(error));
 }
 
 /** "host:port", and which of those that ask for any free port it is. */

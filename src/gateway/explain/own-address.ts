@@ -11,9 +11,8 @@ import type { RelayPolicy } from '../inbound/policy/relay-policy.js';
 import { RoleAddresses } from '../inbound/policy/role-addresses.js';
 import type { Destination } from '../inbound/policy/role-addresses.js';
 import { whoIsMeant } from '../inbound/recipients/who-is-meant.js';
-import { returnAddressesOf, rewritingOf } from '../returned/node/own-addresses.js';
+import { OwnAddresses } from '../returned/node/own-addresses.js';
 import type { CameBack } from '../returned/came-back.js';
-import { ReturnPaths } from '../returned/return-paths.js';
 import type { ExplainOptions } from './explanation.js';
 import { NotExplained } from './not-explained.js';
 
@@ -31,8 +30,8 @@ type OwnOptions = Pick<ExplainOptions, 'hostName' | 'postmaster' | 'routes' | 's
 export function rolesOf(
   policy: RelayPolicy, { hostName, postmaster, routes, smtp: { srs } }: OwnOptions,
 ): RoleAddresses {
-  const made = [srs, ...routes.map(({ verp }) => verp)].flatMap((each) => each?.domain ?? []);
-  return new RoleAddresses({ hostName, postmaster }, policy, made);
+  const domains = [srs, ...routes.map(({ verp }) => verp)].flatMap((each) => each?.domain ?? []);
+  return new RoleAddresses({ hostName, postmaster }, policy, { domains });
 }
 
 /** Throws what reception would answer. */
@@ -40,9 +39,7 @@ export function meantBy(
   path: Path, reversePath: string, roles: RoleAddresses, { postmaster, routes, smtp }: OwnOptions,
   clock: Clock,
 ): MeantAddress {
-  const rewriting = rewritingOf(smtp, clock);
-  const paths = new ReturnPaths(returnAddressesOf(routes, clock).values(), smtp.feedback);
-  const ports = { toAscii, rewriting, returned: { paths } };
+  const ports = { toAscii, made: new OwnAddresses({ smtp, routes }, clock) };
   const meant = whoIsMeant(path, { reversePath, mayTakeMoreBack: true }, ports);
   if ('reply' in meant) {
     throw new NotExplained('answer', `mail to ${path.address} would be refused: ${meant.reply.trim()}`);

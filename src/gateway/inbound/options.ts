@@ -175,10 +175,17 @@ export interface InboundMetrics {
   certificateStale(isStale: boolean): void;
 }
 
-export interface ReturnedPorts {
-  readonly paths: ReturnPaths;
-  readonly reading: ReturnReading;
+/** Addresses that are made here, by the configuration in force, whichever one a session began with. */
+export interface MadeAddresses {
+  /** Of what aliases send out of our domains; undefined: as it came. */
+  readonly rewriting: SenderRewriting | undefined;
+  /** For what comes back of mail that went out; undefined: nothing does. */
+  readonly paths: ReturnPaths | undefined;
+  /** Of all these, in lower-case A-labels. */
+  readonly domains: readonly string[];
 }
+
+export const NONE_MADE: MadeAddresses = { rewriting: undefined, paths: undefined, domains: [] };
 
 /** A client is on a DNS blocklist. */
 export interface Blocked {
@@ -203,10 +210,9 @@ export interface InboundPorts {
   readonly latin1Text: Latin1Text;
   /** Who is there in the relay domains; undefined: everybody. */
   readonly recipients: RecipientTable | undefined;
-  /** Of what aliases send out of our domains; undefined: as it came. */
-  readonly rewriting?: SenderRewriting | undefined;
-  /** Addresses for what comes back of mail that went out, and who reads it; undefined: there are none. */
-  readonly returned?: ReturnedPorts | undefined;
+  readonly made: MadeAddresses;
+  /** Reads what comes back. */
+  readonly reading?: ReturnReading | undefined;
   /** What one party may do in a minute; undefined: whatever it wants. */
   readonly rates: RateLimits | undefined;
   /** Asks options.blocklists; undefined: nobody does. */

@@ -22,7 +22,7 @@ import type { Settlement } from './settlement.js';
 import type { Delivery, DeliveryQueue, DeliveryResult, Envelope } from '../mail-types.js';
 import { ALIAS_LEAVES } from '../mail-types.js';
 
-/** Reverse-paths that are made here. */
+/** Reverse-paths that are made here, by the configuration in force. */
 export interface OwnPaths {
   /** Undefined: none is rewritten. */
   readonly rewriting: SenderRewriting | undefined;
@@ -40,8 +40,7 @@ export interface HandingOutPorts {
   readonly room: DeliveryRoom;
   readonly forgotten: ForgottenQueues;
   readonly bodies: DueBodies;
-  /** Of the configuration in force. */
-  ownPaths(): OwnPaths;
+  readonly ownPaths: OwnPaths;
   wake(queue: MailQueue): void;
   /** In a partition that an order concerns: it is done to an entry that is meant, or keeps it back. */
   obeyOrder(queue: MailQueue, row: number): Ordered;
@@ -121,7 +120,7 @@ export class HandingOut {
   #ownPath(
     route: string, { messageId, recipients, reversePath: sender }: Envelope, pending: readonly number[],
   ): Pick<Delivery, 'reversePath' | 'verp'> | undefined {
-    const verp = this.#ports.ownPaths().returnAddresses.get(route);
+    const verp = this.#ports.ownPaths.returnAddresses.get(route);
     if (verp === undefined || sender === '') return undefined;
     const reversePath = verp.written(messageId, recipients[pending[0] ?? 0]?.address ?? '', sender);
     return reversePath === sender ? undefined : { reversePath, verp };
@@ -129,8 +128,8 @@ export class HandingOut {
 
   /** One for all of them: it does no harm where the mail stays with us. */
   #reversePathOf({ reversePath, recipients }: Envelope, pending: readonly number[]): string {
-    const { rewriting } = this.#ports.ownPaths();
-    if (rewriting === undefined) return reversePath;
+    const { rewriting } = this.#ports.ownPaths;
+    if (rewriting === undefined || rewriting.isOurs(reversePath)) return reversePath;
     const leaves = pending.some((index) => ((recipients[index]?.notify ?? 0) & ALIAS_LEAVES) !== 0);
     return leaves ? rewriting.rewritten(reversePath) : reversePath;
   }

@@ -44,7 +44,8 @@ export function recipient(dialog: InboundDialog, desk: Desk, text: string): Effe
   const refusal = parameters.parse(text, path.end);
   if (refusal !== undefined) return refusal;
   if (!transaction.isUtf8 && !(path.ascii && isAscii(parameters.orcpt))) return replies.SMTPUTF8_NEEDED;
-  const mayBeMade = ports.rewriting !== undefined || ports.returned !== undefined;
+  const { rewriting, paths } = ports.made;
+  const mayBeMade = rewriting !== undefined || paths !== undefined;
   const meant = mayBeMade ? whoIsMeant(path, transaction, ports) : undefined;
   if (meant !== undefined && 'reply' in meant) return meant;
   const { wanted = path, came } = meant ?? {};
@@ -87,7 +88,7 @@ function byRoute(
   let added: Recipient = { address, notify, orcpt };
   if (address !== path.address) {
     const hasLeft = !desk.policy.isRelayDomain(domain);
-    const leaves = hasLeft && mayRewrite(transaction.reversePath, desk) ? ALIAS_LEAVES : 0;
+    const leaves = hasLeft && isForeign(transaction.reversePath, desk) ? ALIAS_LEAVES : 0;
     added = changed({ address, notify: notifyOfMember(notify, 0, 1) | leaves, orcpt }, path.address, desk);
   }
   transaction.named(path.address);
@@ -158,12 +159,12 @@ function byTable(
   }
   if (!transaction.reserveRecipients(destinations.length, characters)) return replies.NO_MEMORY_NOW;
   transaction.named(path.address);
-  const isRewritten = mayRewrite(transaction.reversePath, desk);
+  const isForeignSender = isForeign(transaction.reversePath, desk);
   destinations.forEach(({ route, address, hasLeft, isOwnCopy, key }, index) => {
     const isChanged = address !== path.address;
     const isMember = isChanged || destinations.length > 1;
     const asked = isMember ? notifyOfMember(notify, index, destinations.length) : notify;
-    const leaves = isChanged && hasLeft && isRewritten ? ALIAS_LEAVES : 0;
+    const leaves = isChanged && hasLeft && isForeignSender ? ALIAS_LEAVES : 0;
     const keeps = isOwnCopy === true ? ALIAS_KEEPS : 0;
     const plain = { address, notify: asked | leaves | keeps, orcpt };
     const added = isChanged ? changed(plain, path.address, desk) : plain;
@@ -191,11 +192,13 @@ function notifyOfMember(notify: number, index: number, count: number): number {
   return others | ALIAS_SUCCESS | (count > 1 ? ALIAS_EXPANDED : 0);
 }
 
-/** For domains of our own we are known to send. What we sign is relayed for anybody: no hidden route is. */
-function mayRewrite(reversePath: string, { policy, ports: { rewriting, toAscii } }: Desk): boolean {
-  if (rewriting === undefined || hidesRoute(reversePath)) return false;
-  const domain = normalizeDomain(reversePath.slice(reversePath.lastIndexOf('@') + 1), toAscii);
-  return domain !== rewriting.domain && !policy.isRelayDomain(domain);
+/**
+ * Whose reverse-path is rewritten, where `smtp.srs` is there when it is sent on. For domains of our own we are
+ * known to send. What we sign is relayed for anybody: no hidden route is.
+ */
+function isForeign(reversePath: string, { policy, ports: { toAscii } }: Desk): boolean {
+  if (reversePath === '' || hidesRoute(reversePath)) return false;
+  return !policy.isRelayDomain(normalizeDomain(reversePath.slice(reversePath.lastIndexOf('@') + 1), toAscii));
 }
 
 /**

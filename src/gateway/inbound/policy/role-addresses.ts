@@ -5,7 +5,7 @@
  * abuse at the same (RFC 2142 4). An operator says who reads them; else they go where their domain leads.
  */
 import { withoutNeedlessQuotes } from '../../../base/needless-quotes.js';
-import type { InboundOptions } from '../options.js';
+import type { InboundOptions, MadeAddresses } from '../options.js';
 import type { Path } from '../../../smtp/address.js';
 import type { RelayPolicy } from './relay-policy.js';
 
@@ -24,15 +24,14 @@ export class RoleAddresses {
   readonly #hostDomain: string;
   readonly #readers: Destination | undefined;
   readonly #policy: RelayPolicy;
-  readonly #ownDomains: readonly string[];
+  readonly #made: Pick<MadeAddresses, 'domains'>;
 
-  /** `ownDomains`: of reverse-paths that are made here (base/sender-rewriting.ts, return-addresses.ts). */
   constructor(
     options: Pick<InboundOptions, 'hostName' | 'postmaster'>, policy: RelayPolicy,
-    ownDomains: readonly string[],
+    made: Pick<MadeAddresses, 'domains'>,
   ) {
     const { hostName, postmaster } = options;
-    this.#ownDomains = ownDomains;
+    this.#made = made;
     this.#hostName = hostName;
     this.#hostDomain = hostName.toLowerCase();
     this.#policy = policy;
@@ -48,7 +47,7 @@ export class RoleAddresses {
     if (first !== LETTER_P && first !== LETTER_A) return undefined;
     const local = (domain === '' ? address : address.slice(0, address.lastIndexOf('@'))).toLowerCase();
     if (local !== 'postmaster' && local !== 'abuse') return undefined;
-    const isOurs = domain === '' || domain === this.#hostDomain || this.#ownDomains.includes(domain);
+    const isOurs = domain === '' || domain === this.#hostDomain || this.#made.domains.includes(domain);
     if (!isOurs && !this.#policy.isRelayDomain(domain)) return undefined;
     if (this.#readers !== undefined) return this.#readers;
     if (domain !== '') return { address, domain };

@@ -24,7 +24,7 @@ import type { DestinationDesk, DestinationPorts } from './destinations.js';
 import { ALIAS_TARGETS_MAX } from './listing.js';
 import type { RecipientTable } from './listing.js';
 import { OWN_REPORT, whoIsMeant } from './who-is-meant.js';
-import type { MadeAddressPorts } from './who-is-meant.js';
+import type { MadeAddresses } from '../options.js';
 
 /** Four times what is asked at once (recipients-by-http.ts): a RCPT behind them waits for so many answers. */
 const ASKING_MAX = 256;
@@ -35,15 +35,13 @@ export interface ReportWayOptions {
   readonly hostName: string;
   readonly postmaster: string;
   readonly relayDomains: readonly string[];
-  /** Of reverse-paths that are made here. */
-  readonly ownDomains: readonly string[];
 }
 
 export function reportWays(
-  options: ReportWayOptions, ports: DestinationPorts & MadeAddressPorts,
+  options: ReportWayOptions, ports: DestinationPorts & { readonly toAscii: ToAscii; readonly made: MadeAddresses },
 ): FindReportWay {
   const policy = new RelayPolicy({ networks: [], domains: options.relayDomains }, ports.toAscii);
-  const roles = new RoleAddresses(options, policy, options.ownDomains);
+  const roles = new RoleAddresses(options, policy, ports.made);
   const desk: DestinationDesk = { policy, roles, ports, lookups: 0 };
   const questions = new Questions(ports.recipients);
   return (reversePath, onKnown = () => undefined) => {

@@ -3,12 +3,11 @@
  * feedback loops. Asked at each RCPT where there are any, when a report of our own is sent
  * (report-ways.ts), and by `explain`. Pure.
  */
-import type { SenderRewriting } from '../../../base/sender-rewriting.js';
 import type { ToAscii } from '../../../platform/ports.js';
 import type { CameBack } from '../../returned/came-back.js';
 import { parsePath } from '../../../smtp/address.js';
 import type { Path } from '../../../smtp/address.js';
-import type { ReturnedPorts } from '../options.js';
+import type { MadeAddresses } from '../options.js';
 import * as replies from '../session/replies.js';
 import type { Refusal } from '../session/replies.js';
 import type { MailTransaction } from '../session/transaction.js';
@@ -25,8 +24,7 @@ export interface MeantRecipient {
 
 export interface MadeAddressPorts {
   readonly toAscii: ToAscii;
-  readonly rewriting?: SenderRewriting | undefined;
-  readonly returned?: Pick<ReturnedPorts, 'paths'> | undefined;
+  readonly made: Pick<MadeAddresses, 'rewriting' | 'paths'>;
 }
 type MeantBy = Pick<MailTransaction, 'reversePath' | 'mayTakeMoreBack'>;
 
@@ -40,7 +38,7 @@ export function whoIsMeant(
   let wanted = path;
   let came: CameBack | undefined;
   for (let times = 0; ; times++) {
-    const found = ports.returned?.paths.find(wanted);
+    const found = ports.made.paths?.find(wanted);
     if (found === 'forged') return replies.RETURN_FORGED;
     if (found === 'stale') return replies.RETURN_STALE;
     if (found !== undefined) {
@@ -63,7 +61,7 @@ export function whoIsMeant(
 
 /** A reverse-path that was rewritten here leads reports to its sender, whoever brings them. */
 function senderBehind(
-  { address, domain }: Path, { reversePath }: MeantBy, { rewriting }: MadeAddressPorts,
+  { address, domain }: Path, { reversePath }: MeantBy, { made: { rewriting } }: MadeAddressPorts,
 ): string | Refusal | undefined {
   if (rewriting?.domain !== domain) return undefined;
   const local = address.slice(0, address.lastIndexOf('@'));

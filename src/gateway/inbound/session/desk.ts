@@ -117,10 +117,7 @@ export class Desk {
         client: client === '' ? 'several' : client, refusals,
       });
     });
-    const { rewriting, returned } = ports;
-    const made = returned?.paths.domains ?? [];
-    const ownDomains = rewriting === undefined ? made : [rewriting.domain, ...made];
-    this.roles = new RoleAddresses(options, this.policy, ownDomains);
+    this.roles = new RoleAddresses(options, this.policy, ports.made);
     this.nowMs = ports.clock.nowMs();
     this.#lookedMs = this.nowMs;
   }
@@ -198,7 +195,7 @@ export class Desk {
 
   submit(message: MailTransaction): void {
     message.intakeLook = this.intake.begin();
-    message.keep(this.ports.returned?.reading);
+    message.keep(this.ports.reading);
     // What came back, and goes on to nobody, has no queue.
     if (message.recipientCount === 0) message.settle(COMMITTED);
     else this.ports.reception.submit(message);

@@ -52,6 +52,7 @@ export class CountsFile {
   readonly #folder: string;
   readonly #file: string;
   readonly #log: EventLog;
+  #reading: Promise<void> = Promise.resolve();
 
   constructor(stateDir: string, log: EventLog) {
     this.#folder = stateDir;
@@ -60,7 +61,12 @@ export class CountsFile {
   }
 
   /** `take` hears of each. */
-  async read(take: (untold: UntoldCounts) => void): Promise<void> {
+  read(take: (untold: UntoldCounts) => void): Promise<void> {
+    this.#reading = this.#read(take);
+    return this.#reading;
+  }
+
+  async #read(take: (untold: UntoldCounts) => void): Promise<void> {
     let damaged = 0;
     const onLine = (text: string): void => {
       const rest = unsealed(text);
@@ -78,21 +84,27 @@ export class CountsFile {
     }
   }
 
-  /** Resolves when the disk has it, or does not take it in time: then the next process does without. */
-  async write(all: readonly UntoldCounts[]): Promise<void> {
-    if (all.length === 0) return;
+  /**
+   * What there is by the time that reading has ended. Resolves when the disk has it, or does not take it in
+   * time: then the next process does without.
+   */
+  async write(untold: () => readonly UntoldCounts[]): Promise<void> {
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<never>((_resolve, reject) => {
       const why = `the disk has not taken it within ${String(WRITE_MS)} ms`;
       timer = setTimeout(() => { reject(new Error(why)); }, WRITE_MS);
     });
     try {
-      await Promise.race([writeStateFile(this.#folder, FILE, pieces(all)), late]);
+      await Promise.race([this.#reading.then(() => this.#writeAll(untold())), late]);
     } catch (error) {
       this.#tell('can not be written: they are lost', errorText(error));
     } finally {
       clearTimeout(timer);
     }
+  }
+
+  async #writeAll(all: readonly UntoldCounts[]): Promise<void> {
+    if (all.length > 0) await writeStateFile(this.#folder, FILE, pieces(all));
   }
 
   /** What could not be read is not to be written over. */

@@ -9,7 +9,6 @@ import { Handover, TakingOver } from './handover.js';
 import type { CountsMessage } from './handover.js';
 import type { Reporter } from './report-document.js';
 import { DAY_MS, TlsCounts } from './tls-counts.js';
-import type { UntoldCounts } from './tls-counts.js';
 import { TlsReporter } from './tls-reporter.js';
 import type { TlsReporterPorts } from './tls-reporter.js';
 import { TlsTally } from './tls-tally.js';
@@ -72,7 +71,7 @@ export class RunningTlsReports {
 
   get #today(): number { return Math.floor(this.#clock.wallMs() / DAY_MS); }
 
-  /** Before anything is counted: what the process before has left. Once; again it is nothing. */
+  /** What the process before has left. Once; again it is nothing. */
   async load(): Promise<void> {
     if (this.#isLoaded) return;
     this.#isLoaded = true;
@@ -85,8 +84,12 @@ export class RunningTlsReports {
     });
   }
 
-  /** What was counted, and not told, waits where it is off. */
+  /** What was counted, and not told, waits where it is off; when it is on again, some of it is too old. */
   renew(inName: Reporter | undefined): void {
+    const oldest = this.#today - DAYS_MAX;
+    for (const day of this.#counts.days().filter((each) => each <= oldest)) {
+      for (const domain of this.#counts.domains(day)) this.#counts.take(day, domain);
+    }
     this.#inName = inName;
     this.tally.isOn = inName !== undefined;
   }
@@ -112,9 +115,8 @@ export class RunningTlsReports {
 
   /** After close(); bounded, for nothing that a disk does may hold up a stop. */
   async keep(): Promise<void> {
-    const all: readonly (readonly UntoldCounts[])[] = [
-      this.#counts.untold(), this.#handover?.untold() ?? [], this.#reporter?.untold() ?? [],
-    ];
-    await this.#file?.write(all.flat());
+    await this.#file?.write(() => [
+      ...this.#counts.untold(), ...(this.#handover?.untold() ?? []), ...(this.#reporter?.untold() ?? []),
+    ]);
   }
 }

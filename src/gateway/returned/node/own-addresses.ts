@@ -1,7 +1,8 @@
 /**
  * Addresses that a gateway makes itself, from what its configuration says: reverse-paths that stand for
  * senders of others (`smtp.srs`), and return addresses of routes (`verp`); and how it knows them, and that of
- * feedback loops, when mail comes back to them. With another configuration there are other ones.
+ * feedback loops, when mail comes back to them. One object for the life of a gateway, for all who ask: what
+ * is made by a new configuration must be known also in sessions that began before it.
  */
 import { ReturnAddresses } from '../../../base/return-addresses.js';
 import { SenderRewriting } from '../../../base/sender-rewriting.js';
@@ -10,35 +11,48 @@ import { utf8Bytes } from '../../../base/utf8.js';
 import { SystemSecrets } from '../../../platform/node/secrets.js';
 import type { Clock } from '../../../platform/ports.js';
 import type { WhoMaySend } from '../../daemon/gateway-options.js';
+import type { MadeAddresses } from '../../inbound/options.js';
+import type { OwnPaths } from '../../queue/handing-out.js';
 import type { RouteOptions } from '../../queue/router.js';
-import type { ReportLine } from '../report-line.js';
 import { ReturnPaths } from '../return-paths.js';
 
 const DAY_MS = 86_400_000;
 
-/** Of one configuration. */
-export interface OwnAddresses {
-  readonly rewriting: SenderRewriting | undefined;
-  /** By the name of the route. */
-  readonly returnAddresses: ReadonlyMap<string, ReturnAddresses>;
-  /** Undefined where nothing comes back: then nobody looks for it. */
-  readonly returned: { readonly paths: ReturnPaths; readonly reading: ReportLine } | undefined;
-  /** That they are at, in lower-case A-labels. */
-  readonly domains: readonly string[];
+export interface OwnAddressOptions {
+  readonly smtp: Pick<WhoMaySend, 'srs' | 'feedback'>;
+  readonly routes: readonly RouteOptions[];
 }
 
-export function ownAddresses(
-  { smtp, routes }: { readonly smtp: Pick<WhoMaySend, 'srs' | 'feedback'>; readonly routes: readonly RouteOptions[] },
-  reading: ReportLine, clock: Clock,
-): OwnAddresses {
-  const rewriting = rewritingOf(smtp, clock);
-  const returnAddresses = returnAddressesOf(routes, clock);
-  const isNone = returnAddresses.size === 0 && smtp.feedback === undefined;
-  const paths = isNone ? undefined : new ReturnPaths(returnAddresses.values(), smtp.feedback);
-  return {
-    rewriting, returnAddresses, returned: paths && { paths, reading },
-    domains: [...(rewriting === undefined ? [] : [rewriting.domain]), ...(paths?.domains ?? [])],
-  };
+export class OwnAddresses implements OwnPaths, MadeAddresses {
+  #rewriting: SenderRewriting | undefined;
+  #returnAddresses: ReadonlyMap<string, ReturnAddresses> = new Map();
+  #paths: ReturnPaths | undefined;
+  #domains: readonly string[] = [];
+  readonly #clock: Clock;
+
+  constructor(options: OwnAddressOptions, clock: Clock) {
+    this.#clock = clock;
+    this.renew(options);
+  }
+
+  get rewriting(): SenderRewriting | undefined { return this.#rewriting; }
+
+  get returnAddresses(): ReadonlyMap<string, ReturnAddresses> { return this.#returnAddresses; }
+
+  get paths(): ReturnPaths | undefined { return this.#paths; }
+
+  get domains(): readonly string[] { return this.#domains; }
+
+  /** Another configuration is in force. */
+  renew({ smtp, routes }: OwnAddressOptions): void {
+    this.#rewriting = rewritingOf(smtp, this.#clock);
+    this.#returnAddresses = returnAddressesOf(routes, this.#clock);
+    const isNone = this.#returnAddresses.size === 0 && smtp.feedback === undefined;
+    // Nobody looks for what does not come back.
+    this.#paths = isNone ? undefined : new ReturnPaths(this.#returnAddresses.values(), smtp.feedback);
+    const { domain } = smtp.srs ?? {};
+    this.#domains = [...(domain === undefined ? [] : [domain]), ...(this.#paths?.domains ?? [])];
+  }
 }
 
 export function rewritingOf(

@@ -15,7 +15,7 @@ const NO_READERS = { hostName: 'mx.x.example', postmaster: '' };
 function leadingTo(target: string): ReturnType<typeof destinationsOf> {
   const policy = new RelayPolicy({ networks: [], domains: ['x.example'] }, toAscii);
   const recipients = { find: () => ({ route: '', to: [target] }) };
-  const desk = { policy, roles: new RoleAddresses(NO_READERS, policy, []), ports: { router: new DomainRouter(), toAscii, recipients }, lookups: 0 };
+  const desk = { policy, roles: new RoleAddresses(NO_READERS, policy, { domains: [] }), ports: { router: new DomainRouter(), toAscii, recipients }, lookups: 0 };
   return destinationsOf({ address: 'info@x.example', domain: 'x.example' }, desk, OWN_ORIGIN, 10);
 }
 
@@ -40,7 +40,7 @@ test('the own copy of a list that names itself is told from its members, and is 
   const policy = new RelayPolicy({ networks: [], domains: ['x.example'] }, toAscii);
   const lists: Readonly<Record<string, readonly string[]>> = { all: ['all@x.example', 'part@x.example'], part: ['part@x.example', 'anna@x.example'], alone: ['alone@x.example'] };
   const listed = (key: string): readonly string[] => lists[key.slice(0, key.indexOf('@'))] ?? [];
-  const desk = { policy, roles: new RoleAddresses(NO_READERS, policy, []), ports: { router: new DomainRouter(), toAscii, recipients: { find: (key: string) => ({ route: '', to: listed(key) }) } }, lookups: 0 };
+  const desk = { policy, roles: new RoleAddresses(NO_READERS, policy, { domains: [] }), ports: { router: new DomainRouter(), toAscii, recipients: { find: (key: string) => ({ route: '', to: listed(key) }) } }, lookups: 0 };
   const found = (name: string): unknown => {
     const all = destinationsOf({ address: `${name}@x.example`, domain: 'x.example' }, desk, OWN_ORIGIN, 10);
     return Array.isArray(all) ? all.map(({ address, isOwnCopy = false }) => [address, isOwnCopy]) : all;
@@ -53,7 +53,7 @@ test('lists of lists that share members are followed as far as so much work goes
   const names = Array.from({ length: 1000 }, (_none, i) => `l${String(i)}@x.example`);
   const policy = new RelayPolicy({ networks: [], domains: ['x.example'] }, toAscii);
   const listed = (key: string): readonly string[] => (key.startsWith('all@') ? names : key.startsWith('anna@') ? [] : ['anna@x.example']);
-  const desk = { policy, roles: new RoleAddresses(NO_READERS, policy, []), ports: { router: new DomainRouter(), toAscii, recipients: { find: (key: string) => ({ route: '', to: listed(key) }) } }, lookups: 0 };
+  const desk = { policy, roles: new RoleAddresses(NO_READERS, policy, { domains: [] }), ports: { router: new DomainRouter(), toAscii, recipients: { find: (key: string) => ({ route: '', to: listed(key) }) } }, lookups: 0 };
   const found = (max: number): ReturnType<typeof destinationsOf> => destinationsOf({ address: 'all@x.example', domain: 'x.example' }, desk, OWN_ORIGIN, max);
   // 2,001 look-ups, for one member.
   assert.equal(found(500), replies.ALIAS_BROKEN);

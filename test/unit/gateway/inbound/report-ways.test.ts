@@ -34,9 +34,9 @@ const TODAY = madeOn(20_000);
 
 /** "address by queue" of the way to a sender. */
 function waysBy(recipients: RecipientTable | undefined, names: readonly string[]): (sender: string, onKnown?: () => void) => string | typeof NOT_READY {
-  const options = { hostName: 'mx.ours.example', postmaster: 'ops@ours.example', relayDomains: ['ours.example'], ownDomains: ['fwd.example'] };
-  const returned = { paths: new ReturnPaths([TODAY.out, TODAY.news], { address: 'fbl@ours.example', forwardTo: 'fbl@ours.example' }) };
-  const find = reportWays(options, { router: createRouter(names.map(routeTo)), toAscii, recipients, rewriting: TODAY.rewriting, returned });
+  const options = { hostName: 'mx.ours.example', postmaster: 'ops@ours.example', relayDomains: ['ours.example'] };
+  const paths = new ReturnPaths([TODAY.out, TODAY.news], { address: 'fbl@ours.example', forwardTo: 'fbl@ours.example' });
+  const find = reportWays(options, { router: createRouter(names.map(routeTo)), toAscii, recipients, made: { rewriting: TODAY.rewriting, paths, domains: ['fwd.example'] } });
   return (sender, onKnown) => {
     const way = find(sender, onKnown);
     return typeof way === 'string' || way === NOT_READY ? way : `${way.address} by ${way.route.queueClass}/${way.route.queueName}`;

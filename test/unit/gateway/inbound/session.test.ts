@@ -9,6 +9,7 @@ import { NOT_ASKED } from '../../../../src/gateway/inbound/recipients/listing.js
 import type { RecipientTable } from '../../../../src/gateway/inbound/recipients/listing.js';
 import type { Authenticator } from '../../../../src/gateway/inbound/auth/authenticator.js';
 import type { JudgedEnvelope } from '../../../../src/gateway/inbound/hooks/message-hook.js';
+import { NONE_MADE } from '../../../../src/gateway/inbound/options.js';
 import type { InboundOptions } from '../../../../src/gateway/inbound/options.js';
 import type { Desk } from '../../../../src/gateway/inbound/session/desk.js';
 import { STATE_NAME, State, isValidTransition } from '../../../../src/gateway/inbound/session/session-states.js';
@@ -275,8 +276,8 @@ describe('what comes back', () => {
   test('comes to 100 addresses of ours in one message at most, whether it goes on or ends here', () => {
     for (const forwardTo of ['', 'ops@example.net']) {
       const paths = new ReturnPaths([], { address: 'loop@x.example', forwardTo });
-      const returned = { paths, reading: { keep: () => assert.fail() } };
-      const { desk } = testDesk({ recipientsMax: 1000, refusalsMax: 1000 }, { returned });
+      const made = { ...NONE_MADE, paths };
+      const { desk } = testDesk({ recipientsMax: 1000, refusalsMax: 1000 }, { made });
       const connection = new MemoryConnection();
       const session = openSession(desk, connection);
       session.onData(Buffer.from(`EHLO a\r\nMAIL FROM:<>\r\n${'RCPT TO:<loop@x.example>\r\n'.repeat(50)}`));
@@ -294,8 +295,8 @@ describe('what comes back', () => {
 
 test('feedback goes on to its reader, whom a table of recipients need not know', () => {
   const paths = new ReturnPaths([], { address: 'loop@x.example', forwardTo: 'team@ours.example' });
-  const returned = { paths, reading: { keep: () => assert.fail() } };
-  const { desk } = testDesk({ relayDomains: ['ours.example'] }, { returned, recipients: tableOf(['anna@ours.example']) });
+  const made = { ...NONE_MADE, paths };
+  const { desk } = testDesk({ relayDomains: ['ours.example'] }, { made, recipients: tableOf(['anna@ours.example']) });
   const connection = new MemoryConnection();
   const session = openSession(desk, connection);
   session.onData(Buffer.from('EHLO a\r\nMAIL FROM:<>\r\nRCPT TO:<loop@x.example>\r\nRCPT TO:<team@ours.example>\r\n'));
