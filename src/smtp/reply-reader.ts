@@ -17,6 +17,8 @@ export const TEXT_CHARACTERS_MAX = 512;
 export const REPLY_LINE_BYTES_MAX = 2 * 1024;
 /** A reply with all its lines: 16 of the longest lines, or hundreds of plain ones. */
 export const REPLY_BYTES_MAX = 32 * 1024;
+/** Each is work, however short: a TLS record may be one byte. */
+export const REPLY_PIECES_MAX = 256;
 
 const LF = 10;
 const CR = 13;
@@ -40,6 +42,8 @@ export class ReplyReader {
   #partial = 0;
   /** All bytes of the reply so far, line ends and codes included. */
   #replyBytes = 0;
+  /** That it came in. */
+  #pieces = 0;
   #lines = 0;
   #stopped = false;
   #source: Uint8Array = this.#held;
@@ -62,6 +66,7 @@ export class ReplyReader {
   }
 
   push(bytes: Uint8Array): void {
+    if (++this.#pieces > REPLY_PIECES_MAX) return this.#bad(`reply in more than ${REPLY_PIECES_MAX} pieces`);
     let at = 0;
     while (at < bytes.length && !this.#stopped) {
       const end = bytes.indexOf(LF, at);
@@ -160,6 +165,7 @@ export class ReplyReader {
     this.#heldLength = 0;
     this.#partial = 0;
     this.#replyBytes = 0;
+    this.#pieces = 0;
     this.#lines = 0;
     this.#source = source;
     this.#from = from;

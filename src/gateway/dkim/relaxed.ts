@@ -6,6 +6,7 @@
  *   body    runs of blanks one space, none at the end of a line, no empty lines at the end, a CRLF behind the
  *           last line; an empty body is nothing
  */
+import { EMPTY_LINES_OCTETS_MAX, LINE_ENDS } from './simple-body.js';
 
 /** Without its line end. Both in one character an octet. */
 export function relaxedField(name: string, value: string): string {
@@ -17,7 +18,10 @@ const LF = 0x0a;
 const CR = 0x0d;
 const SPACE = 0x20;
 
-const LAST_LINE_END = Uint8Array.of(CR, LF);
+const LAST_LINE_END = LINE_ENDS.subarray(0, 2);
+/** More of them leave without a copy. */
+const FEW_LINE_ENDS = 32;
+const LINE_ENDS_MAX = EMPTY_LINES_OCTETS_MAX / 2;
 /** Below that a loop is faster than a call. */
 const COPIED_AT_ONCE_MIN = 64;
 
@@ -42,8 +46,8 @@ export class RelaxedBody {
     this.#take = take;
   }
 
-  /** Takes piece[from .. to). */
-  update(piece: Uint8Array, from: number, to: number): void {
+  /** Takes piece[from .. to), or less where many empty lines are in front; returns where it stopped. */
+  update(piece: Uint8Array, from: number, to: number): number {
     let at = from;
     while (at < to) {
       if (this.#isPlain) {
@@ -52,9 +56,14 @@ export class RelaxedBody {
         if (end === to) break;
         at = end;
       }
+      if (this.#lineEnds > LINE_ENDS_MAX && this.#isContent(piece[at] as number)) {
+        this.#putLineEnds(LINE_ENDS_MAX);
+        return at;
+      }
       this.#onOther(piece[at++] as number);
     }
     this.#flush();
+    return to;
   }
 
   /** Nothing more comes. */
@@ -67,6 +76,11 @@ export class RelaxedBody {
   /** Nothing waits for what comes next. */
   get #isPlain(): boolean {
     return !this.#hasBlank && !this.#hasCr && this.#lineEnds === 0;
+  }
+
+  /** What waits is no end of the body: this octet follows, or the CR in front of it. */
+  #isContent(octet: number): boolean {
+    return this.#hasCr ? octet !== LF : octet !== CR && octet !== SPACE && octet !== TAB;
   }
 
   /** A blank, a line end, or what comes behind one. */
@@ -88,13 +102,26 @@ export class RelaxedBody {
 
   /** An octet that counts, and with it all that waited for one. */
   #put(octet: number): void {
-    for (; this.#lineEnds > 0; this.#lineEnds--) {
-      this.#add(CR);
-      this.#add(LF);
-    }
+    if (this.#lineEnds > 0) this.#putLineEnds(this.#lineEnds);
     if (this.#hasBlank) this.#add(SPACE);
     this.#hasBlank = false;
     this.#add(octet);
+  }
+
+  #putLineEnds(count: number): void {
+    this.#lineEnds -= count;
+    if (count <= FEW_LINE_ENDS) {
+      for (let i = 0; i < count; i++) {
+        this.#add(CR);
+        this.#add(LF);
+      }
+      return;
+    }
+    this.#flush();
+    this.#isEmpty = false;
+    for (let octets = 2 * count; octets > 0; octets -= LINE_ENDS.length) {
+      this.#take(LINE_ENDS.subarray(0, Math.min(octets, LINE_ENDS.length)));
+    }
   }
 
   #add(octet: number): void {

@@ -6,8 +6,10 @@
 const LF = 0x0a;
 const CR = 0x0d;
 
-const LINE_ENDS_AT_ONCE = 1024;
-const LINE_ENDS = Uint8Array.from({ length: 2 * LINE_ENDS_AT_ONCE }, (_none, at) => (at % 2 === 0 ? CR : LF));
+/** Of empty lines that waited, one update hands out so much: a message may have millions of them. */
+export const EMPTY_LINES_OCTETS_MAX = 1024 * 1024;
+/** To be handed out, never written to. */
+export const LINE_ENDS = Uint8Array.from({ length: 8192 }, (_none, at) => (at % 2 === 0 ? CR : LF));
 
 export class SimpleBody {
   readonly #take: (octets: Uint8Array) => void;
@@ -19,18 +21,21 @@ export class SimpleBody {
     this.#take = take;
   }
 
-  /** Takes piece[from .. to). */
-  update(piece: Uint8Array, from: number, to: number): void {
+  /** Takes piece[from .. to), or less where many empty lines are in front; returns where it stopped. */
+  update(piece: Uint8Array, from: number, to: number): number {
     let end = to;
     while (end > from && isOfLineEnd(piece[end - 1] as number)) end--;
     if (end > from) {
       let start = from;
       // They begin with what the piece before has left of one.
       while (isOfLineEnd(piece[start] as number)) start++;
-      this.#putWaiting(start - from);
+      this.#waitingOctets += start - from;
+      this.#putWaiting();
+      if (this.#waitingOctets > 0) return start;
       this.#take(piece.subarray(start, end));
     }
     this.#waitingOctets += to - end;
+    return to;
   }
 
   /** Nothing more comes. */
@@ -38,9 +43,9 @@ export class SimpleBody {
     this.#take(LINE_ENDS.subarray(0, 2));
   }
 
-  #putWaiting(more: number): void {
-    let octets = this.#waitingOctets + more;
-    this.#waitingOctets = 0;
+  #putWaiting(): void {
+    let octets = Math.min(this.#waitingOctets, EMPTY_LINES_OCTETS_MAX);
+    this.#waitingOctets -= octets;
     for (; octets > 0; octets -= LINE_ENDS.length) {
       this.#take(LINE_ENDS.subarray(0, Math.min(octets, LINE_ENDS.length)));
     }

@@ -32,6 +32,7 @@ import { checkDnsName } from './dns-name.js';
 import type { HandshakeTurns } from './handshake-turns.js';
 import { HostLookups, lookUpHost } from './host-lookup.js';
 import { clientConnection, failed } from './tls-transport.js';
+import { ReadTurns } from './read-turns.js';
 import { NodeConnection, NodeTransport } from './transport.js';
 
 /**
@@ -65,6 +66,7 @@ export class ClientTransport implements MailTransport {
   /** By what they hold; as many as the configuration has different terms. */
   readonly #contexts = new Map<string, FollowedFile<SecureContext>>();
   readonly #untrusted = new WeakSet<Connection>();
+  readonly #reads = new ReadTurns();
   /** The last that was given, where sessions are resumed. */
   #session: Buffer | undefined;
 
@@ -109,7 +111,7 @@ export class ClientTransport implements MailTransport {
     const by = dane !== undefined ? 'dane' : terms.isBySts === true ? 'sts' : undefined;
     const connection = clientConnection(socket, clear.remote, this.#options.readBufferBytes, handlers, {
       by, ...(dane === undefined ? {} : { judge: () => whyNotShown(socket, dane) }),
-    });
+    }, this.#reads);
     connection.tellWhenEmpty();
     this.#options.turns?.add(socket);
     if (this.#options.resumes === true) socket.on('session', (session) => { this.#session = session; });

@@ -15,7 +15,7 @@ import net from 'node:net';
 const BUFFER = fieldOfSockets('kBuffer');
 const CALLBACK = fieldOfSockets('kBufferCb');
 
-type Received = (bytes: number) => void;
+type Received = (bytes: number) => boolean;
 
 /**
  * What Node keeps in a socket; by plain access, for Reflect costs more than all the rest, once a connection.
@@ -26,8 +26,9 @@ interface WithHandle {
 }
 
 /**
- * Each read calls `received`: so many bytes lie at the start of `buffer`, until the next read. To be called
- * in the turn of the accept, before anything was read. False: bytes come by 'data'.
+ * Each read calls `received`: so many bytes lie at the start of `buffer`, until the next read; false stops
+ * reading, until resume(). To be called in the turn of the accept, before anything was read. False: bytes
+ * come by 'data'.
  */
 export function readIntoOwnBuffer(accepted: net.Socket, buffer: Uint8Array, received: Received): boolean {
   if (BUFFER === undefined || CALLBACK === undefined || !hasHandle(accepted)) return false;

@@ -8,7 +8,7 @@
  *      any ─ destroy(), reset ─▶ CLOSED
  *
  * All connections of a server are read into one buffer (own-buffer.ts): nobody keeps what was read longer
- * than the call. onOpen comes after one full poll of the sockets, so that a client that sent before its
+ * than the call. Who sends what costs much takes turns with the others (read-turns.ts). onOpen comes after one full poll of the sockets, so that a client that sent before its
  * greeting shows. What is not here: certificates (server-tls.ts), timeouts of silent clients (the machines
  * see time by ticks).
  */
@@ -16,11 +16,15 @@ import net from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import type { ServerConnection, ServerHandlers } from '../transport.js';
 import { readIntoOwnBuffer } from './own-buffer.js';
+import { ReadTurns } from './read-turns.js';
+import type { ReadingConnection } from './read-turns.js';
 import { factsOf } from './server-tls.js';
 import type { ServerTls } from './server-tls.js';
 import { tlsReason } from './transport.js';
 
 const READ_BUFFER_BYTES = 64 * 1024;
+/** Of all servers of this process. */
+const TURNS = new ReadTurns();
 /** A connection that was ended gets this long to take the rest and to close its side. */
 const END_GRACE_MS = 5_000;
 const BY_PEER = 'closed by the peer';
@@ -122,7 +126,7 @@ function dropped(socket: net.Socket): void {
   socket.destroy();
 }
 
-class NodeServerConnection implements ServerConnection {
+class NodeServerConnection implements ServerConnection, ReadingConnection {
   readonly remote: string;
   readonly remoteAddress: string;
   readonly remotePort: number;
@@ -133,6 +137,10 @@ class NodeServerConnection implements ServerConnection {
   #socket: net.Socket;
   #handlers: ServerHandlers | undefined;
   #isSecure = false;
+  /** secure() was called, and the handshake is not over: TLS reads by itself. */
+  #isChanging = false;
+  #isPaused = false;
+  #isResting = false;
   /** end(), finish() or destroy() was called: the owner hears nothing more but onClose. */
   #isDeaf = false;
   /** Why the connection ends, as soon as that is known: the first reason is the true one. */
@@ -159,6 +167,7 @@ class NodeServerConnection implements ServerConnection {
     });
     this.#clear.once('close', () => {
       clearTimeout(this.#grace);
+      TURNS.forget(this);
       this.#isDeaf = true;
       handlers.onClose(this.#reason === '' ? BY_PEER : this.#reason);
     });
@@ -189,16 +198,26 @@ class NodeServerConnection implements ServerConnection {
   }
 
   pause(): void {
+    this.#isPaused = true;
     this.#socket.pause();
   }
 
   resume(): void {
-    this.#socket.resume();
+    this.#isPaused = false;
+    if (!this.#isResting) this.#socket.resume();
+  }
+
+  goOn(): void {
+    this.#isResting = false;
+    if (!this.#isPaused && !this.#socket.destroyed) this.#socket.resume();
   }
 
   secure(ahead: Uint8Array): void {
     const clear = this.#clear;
     if (this.#isDeaf || clear.destroyed) return;
+    TURNS.forget(this);
+    this.#isResting = false;
+    this.#isChanging = true;
     clear.removeAllListeners('data');
     clear.removeListener('drain', this.#onDrain);
     clear.removeListener('end', this.#onEnd);
@@ -249,9 +268,23 @@ class NodeServerConnection implements ServerConnection {
     if (!this.#isDeaf) this.#handlers?.onData(bytes);
   };
 
+  /** False: nothing more is read for now. */
+  #read(bytes: Uint8Array): boolean {
+    if (this.#isDeaf) return true;
+    this.#handlers?.onData(bytes);
+    // In the midst of a change to TLS it is not ours to stop; an end is waited for (end()).
+    if (!TURNS.onRead(this)) return true;
+    if (this.#isChanging || this.#isDeaf) {
+      TURNS.forget(this);
+      return true;
+    }
+    this.#isResting = true;
+    return false;
+  }
+
   #listen(socket: net.Socket): void {
     const buffer = this.#buffer;
-    if (!readIntoOwnBuffer(socket, buffer, (bytes) => { this.#onBytes(buffer.subarray(0, bytes)); })) {
+    if (!readIntoOwnBuffer(socket, buffer, (bytes) => this.#read(buffer.subarray(0, bytes)))) {
       socket.on('data', this.#onBytes);
     }
     socket.on('drain', this.#onDrain);
@@ -263,6 +296,7 @@ class NodeServerConnection implements ServerConnection {
     if (this.#isDeaf) return;
     this.#socket = socket;
     this.#isSecure = true;
+    this.#isChanging = false;
     // As in clear: who has nothing more to send may still read.
     socket.allowHalfOpen = true;
     socket.once('close', () => { this.#clear.destroy(); });

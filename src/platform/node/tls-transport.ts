@@ -23,6 +23,7 @@ import type { Connection, ConnectionHandlers, Listener, Listening, Transport } f
 import { checkPair, readPem } from './certificates.js';
 import { FollowedFile } from './changing-files.js';
 import { readIntoOwnBuffer } from './own-buffer.js';
+import type { ReadTurns } from './read-turns.js';
 import {
   BUFFERED_BYTES_MAX, END_GRACE_MS, NodeConnection, READ_BUFFER_BYTES, tlsReason,
 } from './transport.js';
@@ -113,15 +114,24 @@ export interface Judgement {
   readonly judge?: () => string;
 }
 
-/** Over a socket from which nothing was read. One buffer for its life, as in transport.ts. */
+/**
+ * Over a socket from which nothing was read. One buffer for its life, as in transport.ts. `turns`: of strangers,
+ * who take turns when what they send costs too much.
+ */
 export function clientConnection(
   socket: TLSSocket, remote: string, readBufferBytes: number, handlers: ConnectionHandlers,
-  { by, judge }: Judgement = { by: undefined },
+  { by, judge }: Judgement = { by: undefined }, turns?: ReadTurns,
 ): NodeConnection {
   socket.setNoDelay(true);
   const connection = new NodeConnection(socket, remote, BUFFERED_BYTES_MAX, END_GRACE_MS);
   const buffer = new Uint8Array(readBufferBytes);
-  readIntoOwnBuffer(socket, buffer, (bytes) => { connection.received(buffer.subarray(0, bytes)); });
+  readIntoOwnBuffer(socket, buffer, (bytes) => {
+    const read = buffer.subarray(0, bytes);
+    if (turns !== undefined) return !connection.receivedByTurns(read, turns);
+    connection.received(read);
+    return true;
+  });
+  if (turns !== undefined) socket.once('close', () => { turns.forget(connection); });
   connection.attach(handlers);
   socket.once('secureConnect', () => {
     const why = judge?.() ?? '';

@@ -24,6 +24,7 @@ import type {
 import { sourceReason } from '../transport.js';
 import { summedBuffer } from './checksum.js';
 import { readIntoOwnBuffer } from './own-buffer.js';
+import type { ReadTurns } from './read-turns.js';
 
 /** A connection that was ended gets this long to take the rest and to close its side. */
 export const END_GRACE_MS = 2_000;
@@ -102,7 +103,10 @@ export class NodeTransport implements Transport, Listener {
     const buffer = summedBuffer(ACCEPTED_READ_BYTES);
     const server = net.createServer({ noDelay: true }, (socket) => {
       const remote = `${socket.remoteAddress ?? 'unknown'}:${socket.remotePort ?? 0}`;
-      readIntoOwnBuffer(socket, buffer, (bytes) => { connection.received(buffer.subarray(0, bytes)); });
+      readIntoOwnBuffer(socket, buffer, (bytes) => {
+        connection.received(buffer.subarray(0, bytes));
+        return true;
+      });
       const connection = new NodeConnection(socket, remote, this.#bufferedBytesMax, this.#endGraceMs);
       connection.attach(accept(connection));
       // In a turn of its own: accept() may have closed the connection, and the port promises no re-entry.
@@ -149,7 +153,8 @@ export class NodeConnection implements Connection {
   #paused = false;
   /** Called when a chunk has left. */
   #onLeft: (() => void) | undefined;
-  readonly #goOn = (): void => {
+  /** A turn of it is over. */
+  readonly goOn = (): void => {
     this.#resting = false;
     if (!this.#paused && !this.#socket.destroyed) this.#socket.resume();
   };
@@ -263,7 +268,19 @@ export class NodeConnection implements Connection {
     if (this.#fullReads < FULL_READS_MAX) return false;
     this.#fullReads = 0;
     this.#resting = true;
-    setImmediate(this.#goOn);
+    setImmediate(this.goOn);
+    return true;
+  }
+
+  /** As received(), of a stranger who takes turns with others. True: nothing more is read for now. */
+  receivedByTurns(bytes: Uint8Array, turns: ReadTurns): boolean {
+    this.received(bytes);
+    if (!turns.onRead(this)) return false;
+    if (this.#deaf) {
+      turns.forget(this);
+      return false;
+    }
+    this.#resting = true;
     return true;
   }
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { REPLY_BYTES_MAX, REPLY_LINE_BYTES_MAX, ReplyReader } from '../../../src/smtp/reply-reader.js';
+import { REPLY_BYTES_MAX, REPLY_LINE_BYTES_MAX, REPLY_PIECES_MAX, ReplyReader } from '../../../src/smtp/reply-reader.js';
 
 function read(pieces: readonly string[]): string[] {
   const seen: string[] = [];
@@ -27,7 +27,10 @@ describe('reply reader', () => {
     const line = (bytes: number): string => `250-${'x'.repeat(bytes - 5)}\r`;
     assert.equal(read([`250 ${'x'.repeat(REPLY_LINE_BYTES_MAX - 5)}\r\n`]).length, 1);
     assert.match(read([`${line(REPLY_LINE_BYTES_MAX + 1)}\n`])[0] ?? '', /^bad: reply line longer/);
-    assert.match(read(Array.from({ length: 3000 }, () => 'x'))[0] ?? '', /^bad: reply line longer/);
+    assert.match(read(Array.from({ length: 3000 }, () => 'x'.repeat(20)))[0] ?? '', /^bad: reply line longer/);
+    const slowly = (pieces: number): readonly string[] => [...'250 ok and ok\r\n'.repeat(3), `250 ${'x'.repeat(pieces - 6)}\r\n`].flatMap((part) => [...part]);
+    assert.deepEqual(read(slowly(REPLY_PIECES_MAX)).length, 4);
+    assert.deepEqual(read(slowly(REPLY_PIECES_MAX + 1)).at(-1), `bad: reply in more than ${REPLY_PIECES_MAX} pieces`);
     const lines = `${line(1023)}\n`.repeat(REPLY_BYTES_MAX / 1024 - 1);
     assert.match(read([`${lines}250 end\r\n`])[0] ?? '', /^250/);
     assert.deepEqual(read([lines, `${line(1024)}\n`, '250 end\r\n']), [`bad: reply longer than ${REPLY_BYTES_MAX} bytes`]);

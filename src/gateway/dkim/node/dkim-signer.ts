@@ -161,8 +161,8 @@ export class DkimSigner implements MessageSigner, ReportSigner {
     let [index, from] = [first, at];
     for (; index < job.pieces.length; index++, from = 0) {
       const piece = job.pieces[index] ?? NOTHING;
-      const to = Math.min(piece.length, from + left);
-      body.update(piece, from, to);
+      const end = Math.min(piece.length, from + left);
+      const to = body.update(piece, from, end);
       left -= to - from;
       if (to === piece.length) continue;
       setImmediate(() => { this.#hash(job, bodyHash, body, index, to); });

@@ -93,7 +93,7 @@ function byRoute(
   }
   transaction.named(path.address);
   transaction.addRecipient(route, added, mailboxKey(address, domain));
-  if (came !== undefined) transaction.addCameBack(came);
+  if (came !== undefined) transaction.addCameBack(came, path.address);
   return replies.RECIPIENT_OK;
 }
 
@@ -104,7 +104,7 @@ function takeBack(
   if (transaction.namedCount >= options.recipientsMax) return replies.TOO_MANY_RECIPIENTS;
   if (!transaction.reserveRecipients(1, text.length)) return replies.NO_MEMORY_NOW;
   transaction.named(address);
-  transaction.addCameBack(came);
+  transaction.addCameBack(came, address);
   return replies.RECIPIENT_OK;
 }
 
@@ -170,7 +170,7 @@ function byTable(
     const added = isChanged ? changed(plain, path.address, desk) : plain;
     transaction.addRecipient(routeOf(route, transaction, desk), added, key);
   });
-  if (came !== undefined) transaction.addCameBack(came);
+  if (came !== undefined) transaction.addCameBack(came, path.address);
   return replies.RECIPIENT_OK;
 }
 

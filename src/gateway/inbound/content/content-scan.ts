@@ -310,8 +310,13 @@ export class ContentScan {
   }
 }
 
+const MOVED_BY_CALL_MIN = 32;
+
 /** Moves chunk[keep .. end) down to `write`; returns the new end of what is in place. */
 function close(chunk: Uint8Array, write: number, keep: number, end: number): number {
-  if (write !== keep && end > keep) chunk.copyWithin(write, keep, end);
+  if (write === keep) return end;
+  // A call costs more than a few octets.
+  if (end - keep > MOVED_BY_CALL_MIN) chunk.copyWithin(write, keep, end);
+  else for (let from = keep, to = write; from < end;) chunk[to++] = chunk[from++] as number;
   return write + end - keep;
 }

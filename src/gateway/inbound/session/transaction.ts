@@ -9,6 +9,7 @@
  * to be told of one of them.
  */
 
+import { foldCase } from '../../../base/fold-case.js';
 import { invariant } from '../../../base/invariant.js';
 import {
   ALIAS_CHANGED, ALIAS_SUCCESS, COMMITTED, ENVELOPE_8BIT, ENVELOPE_DOT_LINES, ENVELOPE_REQUIRETLS,
@@ -105,6 +106,7 @@ export class MailTransaction implements Submission {
   readonly content: ContentBuffer;
   /** Recipients that are addresses for what comes back. */
   came: CameBack[] | undefined;
+  #cameTo: Set<string> | undefined;
   #kept: KeptReport | undefined;
 
   readonly #sink: OutcomeSink;
@@ -181,7 +183,12 @@ export class MailTransaction implements Submission {
     return (this.came?.length ?? 0) < CAME_MAX;
   }
 
-  addCameBack(came: CameBack): void {
+  /** `address`: that it came to. Of one that is named again nothing more is told. */
+  addCameBack(came: CameBack, address: string): void {
+    const key = came.kind === 'feedback' ? '' : foldCase(address);
+    this.#cameTo ??= new Set();
+    if (this.#cameTo.has(key)) return;
+    this.#cameTo.add(key);
     this.came ??= [];
     this.came.push(came);
   }

@@ -4,6 +4,7 @@ import { createHash } from 'node:crypto';
 import { test } from 'node:test';
 
 import { RelaxedBody, relaxedField } from '../../../../src/gateway/dkim/relaxed.js';
+import { SimpleBody } from '../../../../src/gateway/dkim/simple-body.js';
 
 /** With a scratch of `scratchBytes`, cut where `cuts` says. */
 function relaxed(text: string, cuts: readonly number[] = [], scratchBytes = 64): string {
@@ -12,8 +13,7 @@ function relaxed(text: string, cuts: readonly number[] = [], scratchBytes = 64):
   const body = new RelaxedBody(new Uint8Array(scratchBytes), (part) => { out += Buffer.from(part).toString('latin1'); });
   let from = 0;
   for (const cut of [...cuts, octets.length]) {
-    body.update(octets, from, cut);
-    from = cut;
+    while (from < cut) from = body.update(octets, from, cut);
   }
   body.end();
   return out;
@@ -47,6 +47,30 @@ test('a last line without an end gets one, and a CR alone is an octet like other
   assert.equal(relaxed('a \r'), 'a \r\r\n');
   assert.equal(relaxed('a\rb \r \r\n'), 'a\rb \r\r\n');
   assert.equal(relaxed('a\nb\r\n'), 'a\nb\r\n');
+});
+
+test('millions of empty lines are handed out a mebioctet at a time, and none is missing', () => {
+  for (const kind of ['relaxed', 'simple'] as const) {
+    const LINES = 3_000_000;
+    const octets = Buffer.from(`a\r\n${'\r\n'.repeat(LINES)}b\r\n`, 'latin1');
+    const hash = createHash('sha256');
+    let out = 0;
+    let most = 0;
+    const take = (part: Uint8Array): void => {
+      out += part.length;
+      hash.update(part);
+    };
+    const body = kind === 'relaxed' ? new RelaxedBody(new Uint8Array(1024), take) : new SimpleBody(take);
+    for (let at = 0; at < octets.length;) {
+      const before = out;
+      at = body.update(octets, at, Math.min(octets.length, at + 65_536));
+      most = Math.max(most, out - before);
+    }
+    body.end();
+    assert.equal(out, octets.length, kind);
+    assert.equal(hash.digest('hex'), createHash('sha256').update(octets).digest('hex'), kind);
+    assert.ok(most <= 1024 * 1024 + 65_536, `${kind}: ${String(most)} octets in one call`);
+  }
 });
 
 test('each cut into two pieces, and each octet alone, comes to the same as the whole', () => {

@@ -3,12 +3,15 @@
  * and what is asked of the connection when.
  */
 import assert from 'node:assert/strict';
+import { createHmac } from 'node:crypto';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { NOT_ASKED } from '../../../../src/gateway/inbound/recipients/listing.js';
 import type { RecipientTable } from '../../../../src/gateway/inbound/recipients/listing.js';
 import type { Authenticator } from '../../../../src/gateway/inbound/auth/authenticator.js';
 import type { JudgedEnvelope } from '../../../../src/gateway/inbound/hooks/message-hook.js';
+import { ReturnAddresses } from '../../../../src/base/return-addresses.js';
+import type { Hmac } from '../../../../src/base/signed-text.js';
 import { NONE_MADE } from '../../../../src/gateway/inbound/options.js';
 import type { InboundOptions } from '../../../../src/gateway/inbound/options.js';
 import type { Desk } from '../../../../src/gateway/inbound/session/desk.js';
@@ -273,19 +276,27 @@ describe('a gateway that stops', () => {
 });
 
 describe('what comes back', () => {
-  test('comes to 100 addresses of ours in one message at most, whether it goes on or ends here', () => {
-    for (const forwardTo of ['', 'ops@example.net']) {
-      const paths = new ReturnPaths([], { address: 'loop@x.example', forwardTo });
+  test('comes to 100 addresses of ours in one message at most, whether it goes on or ends here; once to each', () => {
+    for (const leadsBack of [false, true]) {
+      const hmac: Hmac = (key, text) => createHmac('sha256', key).update(text).digest();
+      const options = { route: 'out', domain: 'x.example', prefix: 'b', daysValid: 10, leadsBack };
+      const addresses = new ReturnAddresses(options, [Buffer.from('a secret of ours')], hmac, () => Date.now());
+      const to = (...numbers: readonly number[]): Buffer =>
+        Buffer.from(numbers.map((number) => `RCPT TO:<${addresses.written(number, 'b@far.example', 'a@c.example')}>\r\n`).join(''));
+      const upTo = (from: number, end: number): readonly number[] => Array.from({ length: end - from }, (_none, i) => from + i);
+      const paths = new ReturnPaths([addresses], undefined);
       const made = { ...NONE_MADE, paths };
       const { desk } = testDesk({ recipientsMax: 1000, refusalsMax: 1000 }, { made });
       const connection = new MemoryConnection();
       const session = openSession(desk, connection);
-      session.onData(Buffer.from(`EHLO a\r\nMAIL FROM:<>\r\n${'RCPT TO:<loop@x.example>\r\n'.repeat(50)}`));
-      session.onData(Buffer.from(`${'RCPT TO:<loop@x.example>\r\n'.repeat(50)}`));
+      session.onData(Buffer.from('EHLO a\r\nMAIL FROM:<>\r\n'));
+      session.onData(to(...upTo(1, 50), ...upTo(1, 50)));
+      session.takeTurn();
+      session.onData(Buffer.from(to(...upTo(50, 101)).toString().toUpperCase()));
+      session.takeTurn();
       assert.equal(/^[45]/m.exec(connection.text), null, 'a hundred');
       connection.text = '';
-      session.takeTurn();
-      session.onData(Buffer.from('RCPT TO:<loop@x.example>\r\n'));
+      session.onData(to(101));
       session.takeTurn();
       assert.match(connection.text, /452 4\.5\.3 Too many recipients.*\r\n$/);
       session.destroy();

@@ -24,9 +24,9 @@ export class BodyHash {
     this.#body = body === 'relaxed' ? new RelaxedBody(scratch, take) : new SimpleBody(take);
   }
 
-  /** Takes content[from .. to). */
-  update(content: Uint8Array, from: number, to: number): void {
-    this.#body.update(content, from, to);
+  /** Takes content[from .. to), or less; returns where it stopped. */
+  update(content: Uint8Array, from: number, to: number): number {
+    return this.#body.update(content, from, to);
   }
 
   /** Nothing more comes: `hash` is there, in base64. */

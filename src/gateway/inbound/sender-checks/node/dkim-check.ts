@@ -80,15 +80,15 @@ async function keyOf(signature: DkimSignature, questions: CheckQuestions): Promi
 async function hashBody(
   content: Uint8Array, from: number, hashes: readonly BodyHash[], questions: CheckQuestions,
 ): Promise<boolean> {
-  for (let at = from; at < content.length && hashes.length > 0;) {
-    if (questions.isOver) return false;
-    const to = Math.min(content.length, at + HASHED_OCTETS_PER_TURN);
-    for (const each of hashes) each.update(content, at, to);
-    at = to;
-    // Other messages have their turn.
-    if (at < content.length) await nextTurn();
+  for (const each of hashes) {
+    for (let at = from; at < content.length;) {
+      if (questions.isOver) return false;
+      at = each.update(content, at, Math.min(content.length, at + HASHED_OCTETS_PER_TURN));
+      // Other messages have their turn.
+      if (at < content.length) await nextTurn();
+    }
+    each.end();
   }
-  for (const each of hashes) each.end();
   return true;
 }
 

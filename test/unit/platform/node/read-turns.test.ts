@@ -1,0 +1,94 @@
+/** Connections whose reads cost too much take turns: a turn of the loop has a bound, and nobody is left out. */
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { describe, test } from 'node:test';
+import { ReadTurns } from '../../../../src/platform/node/read-turns.js';
+import { StreamServer } from '../../../../src/platform/node/server-socket.js';
+import type { ServerConnection } from '../../../../src/platform/transport.js';
+
+const nextTurn = (): Promise<void> => new Promise((resolve) => { setImmediate(resolve); });
+
+class World {
+  nowMs = 0;
+  readonly turns = new ReadTurns(() => this.nowMs);
+  readonly wentOn: string[] = [];
+  readonly #all = new Map<string, { goOn(): void }>();
+
+  /** A read of it that takes so long; whether it rests. */
+  read(name: string, ms: number): boolean {
+    this.nowMs += ms;
+    return this.turns.onRead(this.of(name));
+  }
+
+  of(name: string): { goOn(): void } {
+    const known = this.#all.get(name) ?? { goOn: () => { this.wentOn.push(name); } };
+    this.#all.set(name, known);
+    return known;
+  }
+}
+
+describe('who is read from', () => {
+  test('rests when the reads of a turn have taken ten milliseconds, and goes on in the next one', async () => {
+    const world = new World();
+    assert.deepEqual([world.read('a', 5), world.read('a', 5), world.read('b', 4)], [false, false, false]);
+    assert.deepEqual([world.read('a', 1), world.read('b', 0), world.read('c', 1)], [true, true, true]);
+    assert.deepEqual(world.wentOn, []);
+    await nextTurn();
+    assert.deepEqual(world.wentOn, ['a', 'b', 'c']);
+    assert.equal(world.read('a', 50), false, 'a turn begins with its first read');
+    assert.equal(world.read('a', 10), true);
+  });
+
+  test('goes on with as many as a turn has time for, by what their reads have taken, in the order in which they rest', async () => {
+    const world = new World();
+    world.read('a', 1);
+    for (const [name, ms] of [['a', 10], ['b', 3], ['c', 4], ['d', 30], ['e', 1]] as const) assert.equal(world.read(name, ms), true);
+    // Records of TLS that were there already.
+    world.read('b', 4);
+    world.turns.forget(world.of('e'));
+    await nextTurn();
+    assert.deepEqual(world.wentOn, ['a']);
+    await nextTurn();
+    assert.deepEqual(world.wentOn, ['a', 'b']);
+    await nextTurn();
+    assert.deepEqual(world.wentOn, ['a', 'b', 'c']);
+    await nextTurn();
+    await nextTurn();
+    assert.deepEqual(world.wentOn, ['a', 'b', 'c', 'd']);
+  });
+});
+
+test('a connection that rests is read to its end, also when its owner pauses it meanwhile', { timeout: 30_000 }, async (t) => {
+  const OCTETS = 2_000_000;
+  let got = 0;
+  let inTurn = 0;
+  let most = 0;
+  let own: ServerConnection | undefined;
+  const server = new StreamServer({ connectionsMax: 10, backlog: 10, tls: undefined }, (connection) => {
+    own = connection;
+    return {
+      onOpen: () => undefined, onDrain: () => undefined, onEnd: () => undefined, onSecure: () => undefined, onClose: () => undefined,
+      onData: (bytes) => {
+        got += bytes.length;
+        if (inTurn++ === 0) setImmediate(() => { inTurn = 0; });
+        most = Math.max(most, inTurn);
+        const endMs = performance.now() + 6;
+        while (performance.now() < endMs);
+      },
+    };
+  });
+  t.after(() => { server.close(); });
+  const socket = connect(await server.listen('127.0.0.1', 0), '127.0.0.1');
+  await once(socket, 'connect');
+  socket.write(Buffer.alloc(OCTETS));
+  while (got === 0) await nextTurn();
+  own?.pause();
+  const before = got;
+  for (let i = 0; i < 20; i++) await nextTurn();
+  assert.equal(got, before);
+  own?.resume();
+  while (got < OCTETS) await nextTurn();
+  assert.ok(most <= 3, `${String(most)} reads in a turn`);
+  socket.destroy();
+});
