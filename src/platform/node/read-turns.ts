@@ -10,7 +10,7 @@
  * Time runs from the first read of a turn, whatever else the loop does then: a turn is as long for those who
  * wait, whoever has made it so.
  */
-const TURN_MS = 10;
+const TURN_MS = 20;
 
 export interface ReadingConnection {
   /** It rests no more. */

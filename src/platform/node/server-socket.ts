@@ -270,16 +270,20 @@ class NodeServerConnection implements ServerConnection, ReadingConnection {
 
   /** False: nothing more is read for now. */
   #read(bytes: Uint8Array): boolean {
-    if (this.#isDeaf) return true;
+    if (!this.#isHeard()) return true;
     this.#handlers?.onData(bytes);
-    // In the midst of a change to TLS it is not ours to stop; an end is waited for (end()).
     if (!TURNS.onRead(this)) return true;
-    if (this.#isChanging || this.#isDeaf) {
-      TURNS.forget(this);
-      return true;
+    if (this.#isHeard()) {
+      this.#isResting = true;
+      return false;
     }
-    this.#isResting = true;
-    return false;
+    TURNS.forget(this);
+    return true;
+  }
+
+  /** Who ends is read until the peer has ended, too; in the midst of a change to TLS, TLS reads. */
+  #isHeard(): boolean {
+    return !this.#isDeaf && !this.#isChanging;
   }
 
   #listen(socket: net.Socket): void {
