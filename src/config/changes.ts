@@ -36,15 +36,17 @@ export interface KeysOfRole {
 const FOLLOWED: readonly string[] = [
   ...[
     'listen', 'relay_networks', 'relay_certificates', 'relay_domains', 'users', 'recipients', 'authserv_id',
-    'postmaster', 'hooks', 'srs', 'feedback', 'message_size_limit', 'recipient_limit', 'connections', 'connections_per_client',
-    'limits', 'min_data_rate', 'hop_limit', 'command_timeout', 'data_timeout', 'tls',
+    'postmaster', 'hooks', 'srs', 'feedback', 'message_size_limit', 'recipient_limit', 'connections',
+    'connections_per_client', 'limits', 'min_data_rate', 'hop_limit', 'command_timeout', 'data_timeout',
+    'tls',
   ].map((key) => `gateway.smtp.${key}`),
   ...[
     'retry', 'lifetime', 'bounce_lifetime', 'concurrency', 'connections', 'messages_per_connection',
     'connection_lifetime', 'connection_idle', 'min_data_rate', 'stop_timeout', 'timeouts',
   ].map((key) => `gateway.delivery.${key}`),
-  'gateway.hostname', 'gateway.reports', 'gateway.tls_reports', 'gateway.routes', 'gateway.dkim', 'gateway.sources', 'gateway.dns', 'gateway.delivery.mx',
-  'gateway.secret', 'gateway.secret_file', 'gateway.log.level', 'gateway.log.mail',
+  'gateway.hostname', 'gateway.reports', 'gateway.tls_reports', 'gateway.routes', 'gateway.dkim',
+  'gateway.sources', 'gateway.dns', 'gateway.delivery.mx', 'gateway.secret', 'gateway.secret_file',
+  'gateway.log.level', 'gateway.log.mail',
 ];
 
 /** Keys that a running store follows, in its section. */

@@ -151,7 +151,7 @@ export const NOTIFY_BITS = 15;
  * once a next hop took it.
  */
 export const ALIAS_SUCCESS = 16;
-/** We led mail of others out of our domains: the reverse-path is rewritten for it (base/sender-rewriting.ts). */
+/** We led mail of others out of our domains: its reverse-path is rewritten (base/sender-rewriting.ts). */
 export const ALIAS_LEAVES = 32;
 /** It is not the address that was given at RCPT: ORCPT tells that, for the log. */
 export const ALIAS_CHANGED = 64;

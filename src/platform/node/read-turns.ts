@@ -5,7 +5,9 @@
  * would all the others: seconds, without a lease or a heartbeat between them.
  *
  *   read ─ TURN_MS are not over ─► read on
- *        └ over ─► rests, in line ─ next turn: so many of the line as take TURN_MS by what they took ─► read on
+ *        └ over ─► rests, in line ─ next turn: as many of the line as take TURN_MS by what they took ─┐
+ *     ▲                                                                                               │
+ *     └───────────────────────────────────────────────────────────────────────────────────────────────┘
  *
  * Time runs from the first read of a turn, whatever else the loop does then: a turn is as long for those who
  * wait, whoever has made it so.

@@ -8,9 +8,9 @@
  *      any ─ destroy(), reset ─▶ CLOSED
  *
  * All connections of a server are read into one buffer (own-buffer.ts): nobody keeps what was read longer
- * than the call. Who sends what costs much takes turns with the others (read-turns.ts). onOpen comes after one full poll of the sockets, so that a client that sent before its
- * greeting shows. What is not here: certificates (server-tls.ts), timeouts of silent clients (the machines
- * see time by ticks).
+ * than the call. Who sends what costs much takes turns with the others (read-turns.ts). onOpen comes after
+ * one full poll of the sockets, so that a client that sent before its greeting shows. What is not here:
+ * certificates (server-tls.ts), timeouts of silent clients (the machines see time by ticks).
  */
 import net from 'node:net';
 import type { TLSSocket } from 'node:tls';

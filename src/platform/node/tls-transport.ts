@@ -115,8 +115,8 @@ export interface Judgement {
 }
 
 /**
- * Over a socket from which nothing was read. One buffer for its life, as in transport.ts. `turns`: of strangers,
- * who take turns when what they send costs too much.
+ * Over a socket from which nothing was read. One buffer for its life, as in transport.ts. `turns`: of
+ * strangers, who take turns when what they send costs too much.
  */
 export function clientConnection(
   socket: TLSSocket, remote: string, readBufferBytes: number, handlers: ConnectionHandlers,

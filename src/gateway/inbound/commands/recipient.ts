@@ -193,8 +193,8 @@ function notifyOfMember(notify: number, index: number, count: number): number {
 }
 
 /**
- * Whose reverse-path is rewritten, where `smtp.srs` is there when it is sent on. For domains of our own we are
- * known to send. What we sign is relayed for anybody: no hidden route is.
+ * Whose reverse-path is rewritten, where `smtp.srs` is there when it is sent on. For domains of our own we
+ * are known to send. What we sign is relayed for anybody: no hidden route is.
  */
 function isForeign(reversePath: string, { policy, ports: { toAscii } }: Desk): boolean {
   if (reversePath === '' || hidesRoute(reversePath)) return false;

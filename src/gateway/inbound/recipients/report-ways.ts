@@ -38,7 +38,8 @@ export interface ReportWayOptions {
 }
 
 export function reportWays(
-  options: ReportWayOptions, ports: DestinationPorts & { readonly toAscii: ToAscii; readonly made: MadeAddresses },
+  options: ReportWayOptions,
+  ports: DestinationPorts & { readonly toAscii: ToAscii; readonly made: MadeAddresses },
 ): FindReportWay {
   const policy = new RelayPolicy({ networks: [], domains: options.relayDomains }, ports.toAscii);
   const roles = new RoleAddresses(options, policy, ports.made);

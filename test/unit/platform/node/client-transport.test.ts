@@ -120,3 +120,33 @@ function heard(transport: ClientTransport, port: number, caFile: string): Promis
     } });
   });
 }
+
+test('a server whose data costs much is read for a part of a turn, and to its end', needsTls, async (t) => {
+  assert.ok(own !== undefined);
+  const OCTETS = 40 * 16_384;
+  const server = tls.createServer({ key: readFileSync(own.keyFile), cert: readFileSync(own.certFile) }, (socket) => {
+    socket.on('error', () => undefined);
+    socket.write(Buffer.alloc(OCTETS));
+  });
+  t.after(() => { server.close(); });
+  await new Promise<void>((resolve) => { server.listen(0, '127.0.0.1', resolve); });
+  const transport = new ClientTransport({ readBufferBytes: 16_384 });
+  let [got, inTurn, most] = [0, 0, 0];
+  const quiet = { onOpen: () => undefined, onDrain: () => undefined, onClose: () => undefined };
+  const onData = (bytes: Uint8Array): void => {
+    got += bytes.length;
+    if (inTurn++ === 0) setImmediate(() => { inTurn = 0; });
+    most = Math.max(most, inTurn);
+    const endMs = performance.now() + 12;
+    while (performance.now() < endMs);
+  };
+  const secure = (clear: Connection): Connection =>
+    transport.secure(clear, { serverName: 'mx.test', mustVerify: false, caFile: undefined }, { ...quiet, onData });
+  const connection = await new Promise<Connection>((resolve) => {
+    const clear: Connection = transport.connect('127.0.0.1', (server.address() as AddressInfo).port, { ...quiet, onData, onOpen: () => { resolve(secure(clear)); } });
+  });
+  while (got < OCTETS) await new Promise((resolve) => { setImmediate(resolve); });
+  // Of what was read from the socket all comes: 64 KiB at a time.
+  assert.ok(most <= 10, `${String(most)} of ${String(OCTETS / 16_384)} in a turn`);
+  connection.destroy();
+});

@@ -184,6 +184,27 @@ describe('the line of mail that came back', () => {
     assert.equal(memory.used, 0);
   });
 
+  test('32 MiB wait at most, and what was read makes room again', () => {
+    const { line, reader, record } = world();
+    const large = [new Uint8Array(OCTETS_MAX)];
+    for (let id = 0; id < 129; id++) line.keep(id, came, large).settled(true);
+    assert.deepEqual(record.told, ['128 busy', '128 unread ']);
+    for (let id = 0; id < 128; id++) reader.end(nothing);
+    for (let id = 200; id < 328; id++) line.keep(id, came, large).settled(true);
+    assert.ok(!record.told.slice(2).some((told) => told.includes('busy')), record.told.slice(-3).join());
+  });
+
+  test('a return address in feedback counts for 90 days, however old', () => {
+    const day = { is: 0 };
+    const old = new ReturnAddresses({ route: 'out', domain: 'b.example', prefix: 'b', daysValid: 10, leadsBack: false }, [Buffer.from('x')], () => new Uint8Array(32), () => day.is * 86_400_000);
+    const address = old.written(1, 'bob@far.example', 'a@b');
+    const paths = new ReturnPaths([old], undefined);
+    day.is = 90;
+    assert.equal(paths.madeHere(address)?.route, 'out');
+    day.is = 91;
+    assert.equal(paths.madeHere(address), undefined);
+  });
+
   test('a thousand wait at most', () => {
     const { line, record } = world();
     for (let id = 0; id < 1001; id++) line.keep(id, came, [new Uint8Array(1)]).settled(true);
