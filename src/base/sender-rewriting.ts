@@ -55,11 +55,6 @@ export class SenderRewriting {
     return utf8Octets(result) <= ADDRESS_OCTETS_MAX ? result : address;
   }
 
-  /** Reports to it find us as it is. */
-  isOurs(address: string): boolean {
-    return address.slice(address.lastIndexOf('@') + 1).toLowerCase() === this.domain;
-  }
-
   /** Whether the local part of an address at our domain is of this kind. */
   isRewritten(local: string): boolean {
     return SRS0.test(local) || SRS1.test(local);

@@ -17,8 +17,8 @@ export const TEXT_CHARACTERS_MAX = 512;
 export const REPLY_LINE_BYTES_MAX = 2 * 1024;
 /** A reply with all its lines: 16 of the longest lines, or hundreds of plain ones. */
 export const REPLY_BYTES_MAX = 32 * 1024;
-/** Each is work, however short: a TLS record may be one byte. */
-export const REPLY_PIECES_MAX = 256;
+/** Each is work, however short: a TLS record may be one byte. Who writes so for once has shorter replies. */
+export const REPLY_PIECES_MAX = 1024;
 
 const LF = 10;
 const CR = 13;

@@ -129,7 +129,7 @@ export class HandingOut {
   /** One for all of them: it does no harm where the mail stays with us. */
   #reversePathOf({ reversePath, recipients }: Envelope, pending: readonly number[]): string {
     const { rewriting } = this.#ports.ownPaths;
-    if (rewriting === undefined || rewriting.isOurs(reversePath)) return reversePath;
+    if (rewriting === undefined) return reversePath;
     const leaves = pending.some((index) => ((recipients[index]?.notify ?? 0) & ALIAS_LEAVES) !== 0);
     return leaves ? rewriting.rewritten(reversePath) : reversePath;
   }

@@ -2,7 +2,8 @@
  * Connections of strangers take turns when what they send costs too much: all that is read from them in one
  * turn of the loop takes TURN_MS, and one read more of each that was ready then. A client that sends lines
  * of a few octets, or TLS records of one, would else be read up to 32 times before the loop goes on, and so
- * would all the others: seconds, without a lease or a heartbeat between them.
+ * would all the others: seconds, without a lease or a heartbeat between them. What brings no data at all, as
+ * KeyUpdates of TLS, is not seen here (docs/decisions/0054).
  *
  *   read ─ TURN_MS are not over ─► read on
  *        └ over ─► rests, in line ─ next turn: as many of the line as take TURN_MS by what they took ─┐

@@ -196,9 +196,10 @@ function notifyOfMember(notify: number, index: number, count: number): number {
  * Whose reverse-path is rewritten, where `smtp.srs` is there when it is sent on. For domains of our own we
  * are known to send. What we sign is relayed for anybody: no hidden route is.
  */
-function isForeign(reversePath: string, { policy, ports: { toAscii } }: Desk): boolean {
+function isForeign(reversePath: string, { policy, ports: { made, toAscii } }: Desk): boolean {
   if (reversePath === '' || hidesRoute(reversePath)) return false;
-  return !policy.isRelayDomain(normalizeDomain(reversePath.slice(reversePath.lastIndexOf('@') + 1), toAscii));
+  const domain = normalizeDomain(reversePath.slice(reversePath.lastIndexOf('@') + 1), toAscii);
+  return domain !== made.rewriting?.domain && !policy.isRelayDomain(domain);
 }
 
 /**

@@ -90,6 +90,7 @@ export class RunningTlsReports {
     for (const day of this.#counts.days().filter((each) => each <= oldest)) {
       for (const domain of this.#counts.domains(day)) this.#counts.take(day, domain);
     }
+    this.#reporter?.drop(oldest);
     this.#inName = inName;
     this.tally.isOn = inName !== undefined;
   }
@@ -104,7 +105,8 @@ export class RunningTlsReports {
   onMessage(message: CountsMessage): void {
     // What was taken before is not to be kept by both.
     if ('taken' in message) this.#handover?.onTaken(message.taken.from, message.taken.number);
-    else if (!this.#isClosed) this.#takingOver?.onHanded(message.handed);
+    // Who hears no answer keeps it, and asks again: while this is off, what is in the file is not here.
+    else if (!this.#isClosed && this.#inName !== undefined) this.#takingOver?.onHanded(message.handed);
   }
 
   /** Nobody is asked or told any more; what is under way is kept, unless it ends before keep(). */

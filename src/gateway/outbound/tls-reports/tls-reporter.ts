@@ -88,6 +88,12 @@ export class TlsReporter {
     this.#due.push({ day, to, counts, notBeforeMs: 0, tries: 0 });
   }
 
+  /** What was not begun of this day, and of those before, tells nobody anything any more. */
+  drop(throughDay: number): void {
+    const kept = this.#due.filter(({ day }) => day > throughDay);
+    this.#due.splice(0, this.#due.length, ...kept);
+  }
+
   close(): void { this.#isClosed = true; }
 
   untold(): readonly UntoldCounts[] {

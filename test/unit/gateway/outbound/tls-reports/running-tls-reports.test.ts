@@ -254,6 +254,37 @@ describe('sessions with TLS that a process has counted', () => {
     assert.match(on.reception.kept[0]?.content.toString('latin1') ?? '', / by Others,\r$/m);
   });
 
+  test('are told nobody when they are a week old, also where their report had its turn before', async (t) => {
+    const on = new World(t);
+    const one = await on.start(1, 1);
+    one.tally.onSession('a.example', SESSION, GOOD);
+    one.tally.onSession('b.example', SESSION, GOOD);
+    on.midnight();
+    on.says = 'failure';
+    await on.go(2);
+    one.tally.onSession('c.example', SESSION, GOOD);
+    one.renew(undefined);
+    on.says = 'record';
+    on.wallMs += 7 * DAY_MS;
+    on.nowMs += 7 * DAY_MS;
+    one.renew(US);
+    await on.go(5);
+    assert.deepEqual(on.reports(), []);
+  });
+
+  test('stay with the worker that has them while the one that reports is off', async (t) => {
+    const on = new World(t);
+    const [one, two] = [await on.start(1, 2), await on.start(2, 2)];
+    one.renew(undefined);
+    two.tally.onSession('a.example', SESSION, GOOD);
+    on.midnight();
+    await on.go(30);
+    await on.stop(one);
+    assert.ok(!existsSync(on.file(1)));
+    await on.stop(two);
+    assert.ok(existsSync(on.file(2)));
+  });
+
   test('are in the file from a clean stop until they are read, once; there is none without any', async (t) => {
     const on = new World(t);
     const one = await on.start(1, 1);
