@@ -235,20 +235,35 @@ test('a pipe that nobody reads loses lines, and neither blocks nor grows', async
   }
 });
 
-test('the two lines of a message cost at most 8 µs of processor time', async () => {
+test('the two lines of a message cost no more than JSON.stringify would', async () => {
   const log = new MailLog({ gateway: 'gw-1', enabled: true }, { write: () => undefined });
-  const round = async (messages: number): Promise<number> => {
+  let characters = 0;
+  const asJson = (event: string, record: object): void => {
+    characters += JSON.stringify({ level: 'info', time: new Date().toISOString(), event, gateway: 'gw-1', ...record }).length;
+  };
+  const round = async (one: () => void): Promise<number> => {
     const before = process.cpuUsage();
-    for (let i = 0; i < messages; i++) {
-      log.received({ ...RECEIVED });
-      log.delivered({ ...DELIVERED });
+    for (let i = 0; i < 20_000; i++) {
+      one();
       if (i % 64 === 0) await nextTurn();
     }
     const used = process.cpuUsage(before);
-    return (used.user + used.system) / messages;
+    return used.user + used.system;
   };
-  await round(20_000);
-  // The best of three: other work on the machine makes a round slower, never faster.
-  const best = Math.min(await round(20_000), await round(20_000), await round(20_000));
-  assert.ok(best <= 8, `${best.toFixed(2)} µs`);
+  const ratios: number[] = [];
+  for (let i = 0; i < 5; i++) {
+    const own = await round(() => {
+      log.received({ ...RECEIVED });
+      log.delivered({ ...DELIVERED });
+    });
+    const other = await round(() => {
+      asJson('received', RECEIVED);
+      asJson('delivered', DELIVERED);
+    });
+    ratios.push(own / other);
+  }
+  assert.ok(characters > 0);
+  // The best of them: other work on the machine disturbs the one or the other.
+  const best = Math.min(...ratios);
+  assert.ok(best <= 1, ratios.map((ratio) => ratio.toFixed(2)).join(', '));
 });
