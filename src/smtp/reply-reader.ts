@@ -66,7 +66,9 @@ export class ReplyReader {
   }
 
   push(bytes: Uint8Array): void {
-    if (++this.#pieces > REPLY_PIECES_MAX) return this.#bad(`reply in more than ${REPLY_PIECES_MAX} pieces`);
+    if (!this.#stopped && ++this.#pieces > REPLY_PIECES_MAX) {
+      return this.#bad(`reply in more than ${REPLY_PIECES_MAX} pieces`);
+    }
     let at = 0;
     while (at < bytes.length && !this.#stopped) {
       const end = bytes.indexOf(LF, at);

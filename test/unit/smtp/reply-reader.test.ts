@@ -31,6 +31,8 @@ describe('reply reader', () => {
     const slowly = (pieces: number): readonly string[] => [...'250 ok and ok\r\n'.repeat(3), `250 ${'x'.repeat(pieces - 6)}\r\n`].flatMap((part) => [...part]);
     assert.deepEqual(read(slowly(REPLY_PIECES_MAX)).length, 4);
     assert.deepEqual(read(slowly(REPLY_PIECES_MAX + 1)).at(-1), `bad: reply in more than ${REPLY_PIECES_MAX} pieces`);
+    const bad = read(['hello\r\n', ...Array.from({ length: 2 * REPLY_PIECES_MAX }, () => 'x')]);
+    assert.deepEqual(bad, ['bad: reply without a reply code'], 'one is told, whatever follows');
     const lines = `${line(1023)}\n`.repeat(REPLY_BYTES_MAX / 1024 - 1);
     assert.match(read([`${lines}250 end\r\n`])[0] ?? '', /^250/);
     assert.deepEqual(read([lines, `${line(1024)}\n`, '250 end\r\n']), [`bad: reply longer than ${REPLY_BYTES_MAX} bytes`]);
