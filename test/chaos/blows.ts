@@ -11,7 +11,7 @@
  */
 import type { Prng } from '../../src/base/prng.js';
 import { runSend } from '../../src/load/run.js';
-import { HOST, pause, type Cluster, type Daemon } from '../process/cluster.js';
+import { HOME_MS, HOST, pause, type Cluster, type Daemon } from '../process/cluster.js';
 import { gatewayId } from '../process/cluster-config.js';
 import { proxyNowMs, type FaultProxy } from '../process/fault-proxy.js';
 import type { LinkJudge } from '../process/link-judge.js';
@@ -82,7 +82,7 @@ async function killPair(field: Field): Promise<boolean> {
   await Promise.all(pair.map(async (each) => {
     await pause(lengthMs(field, 0, 4000));
     each.start();
-    await each.ready();
+    await each.ready(HOME_MS);
     field.busy.delete(each);
     field.say(`${each.name} is back`);
   }));
@@ -98,7 +98,7 @@ async function killOne(field: Field, victim: Daemon | undefined, note: () => voi
   field.say(`${victim.name} killed, for ${(downMs / 1000).toFixed(1)} s`);
   await pause(downMs);
   victim.start();
-  await victim.ready();
+  await victim.ready(HOME_MS);
   field.busy.delete(victim);
   field.say(`${victim.name} is back`);
   return true;

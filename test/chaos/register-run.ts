@@ -14,7 +14,7 @@ import { rmSync } from 'node:fs';
 
 import type { SendReport } from '../../src/load/options.js';
 import { monotonicMicros } from '../../src/load/send-log.js';
-import { pause, type Daemon } from '../process/cluster.js';
+import { HOME_MS, pause, type Daemon } from '../process/cluster.js';
 import type { Verdict } from '../process/witnesses.js';
 import { EtcdField, LEASE_MS } from './etcd-field.js';
 import type { ChaosEvent } from './options.js';
@@ -159,7 +159,7 @@ class RegisterRun {
     this.#say(`${daemon.name} killed, for ${(awayMs / 1000).toFixed(1)} s`);
     await pause(awayMs);
     daemon.start();
-    await daemon.ready();
+    await daemon.ready(HOME_MS);
     this.#event();
     this.#say(`${daemon.name} is back`);
   }

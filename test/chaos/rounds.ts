@@ -23,7 +23,7 @@ import assert from 'node:assert/strict';
 import { monotonicMicros } from '../../src/load/send-log.js';
 import { connectEtcdRegister } from '../../src/register/etcd/etcd-register.js';
 import { partitionsOf } from '../../src/register/keys.js';
-import { pause, type Daemon } from '../process/cluster.js';
+import { HOME_MS, pause, type Daemon } from '../process/cluster.js';
 import { gatewayId } from '../process/cluster-config.js';
 import { proxyNowMs, type FaultProxy } from '../process/fault-proxy.js';
 import type { Verdict } from '../process/witnesses.js';
@@ -183,7 +183,7 @@ class Rounds {
     const took = secondsSince(lastMs);
     if (1000 * took > DELIVERED_MS) this.lateRounds.push(`${name}: ${String(took)} s`);
     for (const daemon of away) daemon.start();
-    for (const daemon of away) await daemon.ready();
+    for (const daemon of away) await daemon.ready(HOME_MS);
     this.#event();
     this.#field.supervise(new Set());
     await this.#field.isWhole();
@@ -239,7 +239,7 @@ class Rounds {
     if (awayMs === undefined) return;
     await pause(awayMs);
     daemon.start();
-    await daemon.ready();
+    await daemon.ready(HOME_MS);
     this.#event();
   }
 

@@ -29,6 +29,12 @@ import { ENTRY } from './entry.js';
 
 export const HOST = LOOPBACK;
 const READY_MS = 30_000;
+/**
+ * A gateway that others rescued takes mail again when its partitions are home: they wait until it has been up
+ * for 10 s, 30 s more for a second copy where a store is away, and are tried again after a minute
+ * (docs/GUARANTEES.md, "Who takes over").
+ */
+export const HOME_MS = 120_000;
 const POLL_MS = 25;
 /** A process gets so long to end by SIGTERM. */
 const STOP_MS = 15_000;
@@ -84,14 +90,14 @@ export class Daemon {
   }
 
   /** Resolves when the process says so; rejects with the end of its log when it ends or takes too long. */
-  async ready(): Promise<void> {
-    const until = performance.now() + READY_MS;
+  async ready(boundMs = READY_MS): Promise<void> {
+    const until = performance.now() + boundMs;
     while (performance.now() < until) {
       if (!this.isRunning) throw new Error(`${this.name} ended while it started\n${this.logTail()}`);
       if ((await statusOf(this.#readyUrl)) === 200) return;
       await pause(POLL_MS);
     }
-    throw new Error(`${this.name} was not ready after ${READY_MS} ms\n${this.logTail()}`);
+    throw new Error(`${this.name} was not ready after ${boundMs} ms\n${this.logTail()}`);
   }
 
   /** SIGKILL: the process gets no chance to do anything. Resolves when it is gone. */
