@@ -1,6 +1,7 @@
 /**
- * Clients that send what is short and costs much: lines of DATA with one octet behind a dot, in clear, or TLS records of
- * one octet; 2 MB each in clear, 10,000 records in TLS. How late the event loop of a real gateway is at most meanwhile.
+ * Clients that send what is short and costs much: lines of DATA with one octet behind a dot, in clear, TLS records of
+ * one octet, or KeyUpdates of TLS; 2 MB each in clear, 10,000 records, 2,000 KeyUpdates. How late the event loop of a
+ * real gateway is at most meanwhile.
  *
  *   node dist/bench/micro/short-lines.js [clients]          50 unless told otherwise: what one address may have
  *
@@ -12,6 +13,7 @@ import { once } from 'node:events';
 import { Duplex } from 'node:stream';
 import { connect as tlsConnect } from 'node:tls';
 
+import { KEY_UPDATE_TLS, clientSecret, keyUpdates } from '../../test/attacks/key-updates.js';
 import { selfSigned } from '../../test/dialog/self-signed.js';
 import { HOST, startCluster } from '../../test/process/cluster.js';
 import type { Cluster } from '../../test/process/cluster.js';
@@ -20,6 +22,9 @@ import { SmtpTalk } from '../../test/process/smtp-talk.js';
 const ROUNDS = 3;
 const LINES = '.x\r\n'.repeat(500_000);
 const RECORDS = 10_000;
+const UPDATES = 2_000;
+
+type Kind = 'lines of one octet in clear' | 'TLS records of one octet' | 'KeyUpdates';
 
 async function toData(talk: SmtpTalk): Promise<void> {
   for (const line of ['EHLO a.example', 'MAIL FROM:<a@x.example>', 'RCPT TO:<b@y.example>', 'DATA']) {
@@ -78,16 +83,33 @@ async function openTls(port: number): Promise<Held> {
   return held;
 }
 
+/** A connection that has sent nothing over TLS, and what it will send. */
+async function openUpdates(port: number): Promise<readonly [Socket, Buffer]> {
+  const clear = connect(port, HOST);
+  await (await SmtpTalk.over(clear)).say('STARTTLS');
+  clear.removeAllListeners('data');
+  const socket = tlsConnect({ socket: new Held(clear), ...KEY_UPDATE_TLS });
+  let secret: Buffer | undefined;
+  socket.on('keylog', (line: Buffer) => { secret ??= clientSecret(line.toString('latin1')); });
+  await once(socket, 'secureConnect');
+  await new Promise((resolve) => { setImmediate(resolve); });
+  if (secret === undefined) throw new Error('the secret of the client was not told');
+  return [clear, keyUpdates(secret, UPDATES, 'QUIT\r\n')];
+}
+
 /** Milliseconds; the metric begins anew with each look. */
 async function longestDelay({ adminPort }: Cluster): Promise<number> {
   const text = await (await fetch(`http://${HOST}:${String(adminPort)}/metrics`)).text();
   return 1000 * Number(/^twinpost_event_loop_delay_seconds\{quantile="1"\} (\S+)$/m.exec(text)?.[1]);
 }
 
-async function round(cluster: Cluster, clients: number, isTls: boolean): Promise<number> {
+async function round(cluster: Cluster, clients: number, kind: Kind): Promise<number> {
   const opened: (readonly [Socket, () => void])[] = [];
   for (let i = 0; i < clients; i++) {
-    if (isTls) {
+    if (kind === 'KeyUpdates') {
+      const [socket, records] = await openUpdates(cluster.smtpPort);
+      opened.push([socket, () => { socket.write(records); }]);
+    } else if (kind === 'TLS records of one octet') {
       const held = await openTls(cluster.smtpPort);
       opened.push([held.clear, () => { held.letGo(); }]);
     } else {
@@ -112,10 +134,10 @@ const cluster = await startCluster({
   gateway: { smtp: { tls: { cert: files.certFile, key: files.keyFile }, connections_per_client: clients } },
 });
 try {
-  for (const isTls of [false, true]) {
+  for (const kind of ['lines of one octet in clear', 'TLS records of one octet', 'KeyUpdates'] as const) {
     const delays: string[] = [];
-    for (let i = 0; i < ROUNDS; i++) delays.push((await round(cluster, clients, isTls)).toFixed(0));
-    console.log(`${String(clients)} clients, ${isTls ? 'TLS records of one octet' : 'lines of one octet in clear'}: ${delays.join(', ')} ms late at most`);
+    for (let i = 0; i < ROUNDS; i++) delays.push((await round(cluster, clients, kind)).toFixed(0));
+    console.log(`${String(clients)} clients, ${kind}: ${delays.join(', ')} ms late at most`);
   }
 } finally {
   await cluster.stop();

@@ -17,6 +17,10 @@ const BOUND_MS = 20_000;
 const [OLD, NEW] = ['the secret of the days before', 'the secret of the days to come'];
 const NOT_TAKEN = /store is not taken|a gateway is not let in/;
 type Part = Record<string, unknown>;
+/** Of each path, with each store: its connection was made anew. */
+const STANDS: Readonly<Record<string, readonly RegExp[]>> = Object.fromEntries(['A', 'B'].map((path) => [
+  path, ['store-a', 'store-b'].map((store) => new RegExp(`"store":"${store}","path":"${path}".*path to the store (is active|stands by)`)),
+]));
 
 function write(file: string, text: string): void {
   writeFileSync(`${file}.new`, text, { mode: 0o600 });
@@ -65,8 +69,12 @@ test('a secret is changed under load, process by process, and every handshake is
   /** Path by path, so that mail goes on over the other one; each comes back by a handshake. */
   const shakeHands = async (): Promise<void> => {
     for (const path of ['A', 'B']) {
+      const from = cluster.gateways.map(({ gateway }) => gateway.logBytes);
       for (const proxy of judge.proxies({ path })) proxy.cut();
-      await until('all connections stand again', async () => await readyPaths(cluster) === 8, BOUND_MS, one.gateway);
+      await until('all connections stand again', async () => {
+        const stood = cluster.gateways.every(({ gateway }, i) => STANDS[path]?.every((stands) => stands.test(gateway.logSince(from[i] ?? 0))));
+        return stood && await readyPaths(cluster) === 8;
+      }, BOUND_MS, one.gateway);
     }
   };
   const order = [storeA, two.gateway, storeB, one.gateway];

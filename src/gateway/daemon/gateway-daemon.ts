@@ -20,7 +20,6 @@ import { MessagePacker } from '../../platform/node/packer.js';
 import { DnsClient } from '../../platform/node/dns/dns-client.js';
 import { SystemSecrets } from '../../platform/node/secrets.js';
 import { ClientTransport } from '../../platform/node/client-transport.js';
-import { HandshakeTurns } from '../../platform/node/handshake-turns.js';
 import { HostLookups, lookUpHost } from '../../platform/node/host-lookup.js';
 import { inSteps } from '../../platform/node/in-steps.js';
 import { KeptLookups } from '../../platform/node/kept-lookup.js';
@@ -194,9 +193,7 @@ class Gateway implements RunningGateway {
   readonly #lookupWatch: LookupWatch;
   /** Who follows sessions. */
   readonly #traces: TracePorts;
-  /** Of handshakes with strangers: next hops, and servers of policies and reports. */
-  readonly #turns = new HandshakeTurns();
-  readonly #https = new HttpsClient({ turns: this.#turns });
+  readonly #https = new HttpsClient();
   /** Where mail by MX goes, for policies and reports; deliveries have one of their own. */
   readonly #mxLookup: MxLookup;
   readonly #sts: RunningSts;
@@ -459,7 +456,7 @@ class Gateway implements RunningGateway {
   #makeDispatcher(): Dispatcher {
     const { random, log, metrics } = this.#ports;
     const transport = new ClientTransport({
-      readBufferBytes: REPLY_BUFFER_BYTES, turns: this.#turns, lookups: this.#lookups,
+      readBufferBytes: REPLY_BUFFER_BYTES, lookups: this.#lookups,
       onCaFile: (file, why, isStale) => {
         metrics.reception.followed('ca', isStale);
         if (why === '') log.info('tls', 'the CAs for next hops were read anew', { file });

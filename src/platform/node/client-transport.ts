@@ -29,10 +29,9 @@ import { FollowedFile } from './changing-files.js';
 import { SystemClock } from './clock.js';
 import { chainOf, usableTerms, whyNotByDane } from './dane.js';
 import { checkDnsName } from './dns-name.js';
-import type { HandshakeTurns } from './handshake-turns.js';
 import { HostLookups, lookUpHost } from './host-lookup.js';
 import { clientConnection, failed } from './tls-transport.js';
-import { ReadTurns } from './read-turns.js';
+import { TlsWire, WIRE_BUFFER_BYTES } from './tls-wire.js';
 import { NodeConnection, NodeTransport } from './transport.js';
 
 /**
@@ -46,8 +45,6 @@ const EVERY_CONTEXT = { minVersion: 'TLSv1.2', secureOptions: constants.SSL_OP_N
 export interface ClientTransportOptions {
   /** Replies are short, and there may be ten thousand connections. */
   readonly readBufferBytes: number;
-  /** Who share them; undefined: whom it connects to is trusted with the time of this process. */
-  readonly turns?: HandshakeTurns;
   /** Goes on with the session of the last handshake: all terms have the same server, and it is judged. */
   readonly resumes?: boolean;
   /** CAs of terms without a file; undefined: those that Node knows. */
@@ -66,7 +63,8 @@ export class ClientTransport implements MailTransport {
   /** By what they hold; as many as the configuration has different terms. */
   readonly #contexts = new Map<string, FollowedFile<SecureContext>>();
   readonly #untrusted = new WeakSet<Connection>();
-  readonly #reads = new ReadTurns();
+  /** Of all connections. */
+  readonly #buffer = new Uint8Array(WIRE_BUFFER_BYTES);
   /** The last that was given, where sessions are resumed. */
   #session: Buffer | undefined;
 
@@ -100,8 +98,9 @@ export class ClientTransport implements MailTransport {
       clear.giveAway().destroy();
       return failed(clear.remote, `TLS: ${errorText(error)}`, handlers);
     }
+    const under = clear.giveAway();
     const socket = tls.connect({
-      socket: clear.giveAway(), secureContext, rejectUnauthorized: mustVerify,
+      socket: new TlsWire(under, this.#buffer), secureContext, rejectUnauthorized: mustVerify,
       ...(this.#session === undefined ? {} : { session: this.#session }),
       // An address is no name that a server could choose its certificate by (RFC 6066 3).
       ...(net.isIP(serverName) === 0 ? { servername: serverName } : {}),
@@ -111,9 +110,8 @@ export class ClientTransport implements MailTransport {
     const by = dane !== undefined ? 'dane' : terms.isBySts === true ? 'sts' : undefined;
     const connection = clientConnection(socket, clear.remote, this.#options.readBufferBytes, handlers, {
       by, ...(dane === undefined ? {} : { judge: () => whyNotShown(socket, dane) }),
-    }, this.#reads);
+    }, under);
     connection.tellWhenEmpty();
-    this.#options.turns?.add(socket);
     if (this.#options.resumes === true) socket.on('session', (session) => { this.#session = session; });
     socket.once('error', () => {
       // Null, undefined or a code, whatever the type says.

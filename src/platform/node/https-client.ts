@@ -7,27 +7,29 @@
  *          next address ─ none left, or out of time ─► done(failed)
  *
  * A certificate that is not taken ends it: another address of the same name would show the same one. Each
- * question has a connection of its own, which ends with it.
+ * question has a connection of its own, which ends with it. Servers take turns (tls-wire.ts).
  */
 import { constants } from 'node:crypto';
 import https from 'node:https';
+import net from 'node:net';
+import tls from 'node:tls';
 import type { TLSSocket } from 'node:tls';
 import type { ClientRequest, IncomingMessage } from 'node:http';
 import { errorText } from '../../base/error-text.js';
 import type { Https, HttpsAnswer, HttpsQuestion } from '../https.js';
 import { checkDnsName } from './dns-name.js';
-import type { HandshakeTurns } from './handshake-turns.js';
+import { TlsWire, WIRE_BUFFER_BYTES } from './tls-wire.js';
 
 export interface HttpsClientOptions {
   /** 443, but in tests. */
   readonly port: number;
   /** PEM of who is trusted; undefined: whom the platform trusts. */
   readonly ca?: string | undefined;
-  /** With others who meet strangers; undefined: nobody else is there. */
-  readonly turns?: HandshakeTurns;
 }
 
 const HTTPS_PORT = 443;
+/** Of all exchanges. */
+const BUFFER = new Uint8Array(WIRE_BUFFER_BYTES);
 /** For one address, as long as there is another one. */
 const TRY_MS = 10_000;
 const ADDRESSES_MAX = 4;
@@ -97,12 +99,9 @@ class HttpsExchange {
     const address = this.#addresses.shift();
     if (address === undefined) return this.#fail(why);
     const { host, path, body } = this.#question;
-    const { port, ca, turns } = this.#options;
     const request = https.request({
-      host: address, port, path, servername: host, agent: false, method: body === undefined ? 'GET' : 'POST',
-      maxHeaderSize: HEADER_BYTES_MAX, minVersion: 'TLSv1.2', ...(ca === undefined ? {} : { ca }),
-      secureOptions: constants.SSL_OP_NO_RENEGOTIATION,
-      checkServerIdentity: (_name, certificate) => checkDnsName(host, certificate),
+      createConnection: () => this.#connect(address), path, method: body === undefined ? 'GET' : 'POST',
+      maxHeaderSize: HEADER_BYTES_MAX,
       headers: {
         'host': host, 'user-agent': 'twinpost', 'accept-encoding': 'identity',
         ...(body === undefined ? {} : { 'content-type': body.type, 'content-length': body.bytes.length }),
@@ -111,9 +110,6 @@ class HttpsExchange {
     this.#request = request;
     const isLast = this.#addresses.length === 0;
     if (!isLast) request.setTimeout(TRY_MS, () => { request.destroy(new Error('silent')); });
-    request.once('socket', (socket) => {
-      socket.once('connect', () => { turns?.add(socket as TLSSocket); });
-    });
     request.once('response', (response) => { this.#read(response); });
     request.on('error', (error: NodeJS.ErrnoException) => {
       if (this.#isOver || request !== this.#request) return;
@@ -123,6 +119,18 @@ class HttpsExchange {
       else this.#try(said);
     });
     request.end(body?.bytes);
+  }
+
+  #connect(address: string): TLSSocket {
+    const { host } = this.#question;
+    const { port, ca } = this.#options;
+    return tls.connect({
+      socket: new TlsWire(net.connect({ host: address, port, noDelay: true }), BUFFER),
+      servername: host, ALPNProtocols: ['http/1.1'], minVersion: 'TLSv1.2',
+      ...(ca === undefined ? {} : { ca }),
+      secureOptions: constants.SSL_OP_NO_RENEGOTIATION,
+      checkServerIdentity: (_name, certificate) => checkDnsName(host, certificate),
+    });
   }
 
   #read(response: IncomingMessage): void {

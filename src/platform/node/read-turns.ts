@@ -2,13 +2,13 @@
  * Connections of strangers take turns when what they send costs too much: all that is read from them in one
  * turn of the loop takes TURN_MS, and one read more of each that was ready then. A client that sends lines
  * of a few octets, or TLS records of one, would else be read up to 32 times before the loop goes on, and so
- * would all the others: seconds, without a lease or a heartbeat between them. What brings no data at all, as
- * KeyUpdates of TLS, is not seen here (docs/decisions/0054).
+ * would all the others: seconds, without a lease or a heartbeat between them. Who holds what was read until
+ * it has time (tls-wire.ts) asks before; others are asked to stop behind a read.
  *
  *   read ─ TURN_MS are not over ─► read on
- *        └ over ─► rests, in line ─ next turn: as many of the line as take TURN_MS by what they took ─┐
- *     ▲                                                                                               │
- *     └───────────────────────────────────────────────────────────────────────────────────────────────┘
+ *        └ over ─► rests, in line ─ next turn: as many of the line as take TURN_MS, or took so long ─┐
+ *     ▲                                                                                              │
+ *     └──────────────────────────────────────────────────────────────────────────────────────────────┘
  *
  * Time runs from the first read of a turn, whatever else the loop does then: a turn is as long for those who
  * wait, whoever has made it so.
@@ -32,34 +32,47 @@ export class ReadTurns {
   #beganMs = 0;
   #lastMs = 0;
   #isInTurn = false;
+  #isEndAwaited = false;
   readonly #resting = new Map<ReadingConnection, Resting>();
   readonly #endTurn = (): void => {
     this.#isInTurn = false;
+    this.#isEndAwaited = false;
     let plannedMs = 0;
-    for (const { connection, tookMs } of this.#resting.values()) {
+    // Those who rest again meanwhile stand behind all of these.
+    for (const { connection, tookMs } of [...this.#resting.values()]) {
       if (plannedMs > 0 && plannedMs + tookMs > TURN_MS) break;
+      if (this.#isOver()) break;
+      // Another one's turn may have ended it.
+      if (!this.#resting.delete(connection)) continue;
       plannedMs += tookMs;
-      this.#resting.delete(connection);
       connection.goOn();
     }
-    if (this.#resting.size > 0) setImmediate(this.#goOnLater);
+    // Those who went on are read before that.
+    if (this.#resting.size > 0) this.#awaitEnd();
   };
-  /** Those who went on are read before this, and have a turn of their own then. */
-  readonly #goOnLater = (): void => { if (!this.#isInTurn) this.#endTurn(); };
 
   constructor(nowMs: () => number = () => performance.now()) {
     this.#nowMs = nowMs;
   }
 
+  /** False: it rests, what it has read is for its turn. */
+  mayRead(connection: ReadingConnection): boolean {
+    this.#begin(this.#nowMs());
+    if (!this.#isOver()) return true;
+    this.rest(connection);
+    return false;
+  }
+
+  /** It goes on in a later turn. */
+  rest(connection: ReadingConnection): void {
+    this.#resting.set(connection, { connection, tookMs: 0 });
+    this.#awaitEnd();
+  }
+
   /** A read of it is over. True: the connection is not to be read before goOn(). */
   onRead(connection: ReadingConnection): boolean {
     const nowMs = this.#nowMs();
-    if (!this.#isInTurn) {
-      this.#isInTurn = true;
-      this.#beganMs = nowMs;
-      this.#lastMs = nowMs;
-      setImmediate(this.#endTurn);
-    }
+    this.#begin(nowMs);
     const tookMs = nowMs - this.#lastMs;
     this.#lastMs = nowMs;
     const resting = this.#resting.get(connection);
@@ -73,4 +86,25 @@ export class ReadTurns {
   forget(connection: ReadingConnection): void {
     this.#resting.delete(connection);
   }
+
+  #begin(nowMs: number): void {
+    if (this.#isInTurn) return;
+    this.#isInTurn = true;
+    this.#beganMs = nowMs;
+    this.#lastMs = nowMs;
+    this.#awaitEnd();
+  }
+
+  #isOver(): boolean {
+    return this.#isInTurn && this.#nowMs() - this.#beganMs >= TURN_MS;
+  }
+
+  #awaitEnd(): void {
+    if (this.#isEndAwaited) return;
+    this.#isEndAwaited = true;
+    setImmediate(this.#endTurn);
+  }
 }
+
+/** All strangers of this process: clients, next hops, servers of policies and reports. */
+export const STRANGERS = new ReadTurns();

@@ -8,23 +8,25 @@
  *      any ─ destroy(), reset ─▶ CLOSED
  *
  * All connections of a server are read into one buffer (own-buffer.ts): nobody keeps what was read longer
- * than the call. Who sends what costs much takes turns with the others (read-turns.ts). onOpen comes after
- * one full poll of the sockets, so that a client that sent before its greeting shows. What is not here:
- * certificates (server-tls.ts), timeouts of silent clients (the machines see time by ticks).
+ * than the call. Who sends what costs much takes turns with the others (read-turns.ts), from the start of a
+ * handshake on by what TLS makes of it (tls-wire.ts). onOpen comes after one full poll of the sockets, so
+ * that a client that sent before its greeting shows. What is not here: certificates (server-tls.ts), timeouts
+ * of silent clients (the machines see time by ticks).
  */
 import net from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import type { ServerConnection, ServerHandlers } from '../transport.js';
 import { readIntoOwnBuffer } from './own-buffer.js';
-import { ReadTurns } from './read-turns.js';
+import { STRANGERS } from './read-turns.js';
 import type { ReadingConnection } from './read-turns.js';
 import { factsOf } from './server-tls.js';
 import type { ServerTls } from './server-tls.js';
+import { TlsWire, WIRE_BUFFER_BYTES } from './tls-wire.js';
 import { tlsReason } from './transport.js';
 
 const READ_BUFFER_BYTES = 64 * 1024;
-/** Of all servers of this process. */
-const TURNS = new ReadTurns();
+/** Of all servers: what TLS makes of it lies in another one. */
+const WIRE_BUFFER = Buffer.allocUnsafeSlow(WIRE_BUFFER_BYTES);
 /** A connection that was ended gets this long to take the rest and to close its side. */
 const END_GRACE_MS = 5_000;
 const BY_PEER = 'closed by the peer';
@@ -135,10 +137,9 @@ class NodeServerConnection implements ServerConnection, ReadingConnection {
   readonly #tls: ServerTls | undefined;
   /** The one that is written to: #clear, or what lies over it. */
   #socket: net.Socket;
+  /** Between the two, from the start of the handshake on. */
+  #wire: TlsWire | undefined;
   #handlers: ServerHandlers | undefined;
-  #isSecure = false;
-  /** secure() was called, and the handshake is not over: TLS reads by itself. */
-  #isChanging = false;
   #isPaused = false;
   #isResting = false;
   /** end(), finish() or destroy() was called: the owner hears nothing more but onClose. */
@@ -167,7 +168,7 @@ class NodeServerConnection implements ServerConnection, ReadingConnection {
     });
     this.#clear.once('close', () => {
       clearTimeout(this.#grace);
-      TURNS.forget(this);
+      STRANGERS.forget(this);
       this.#isDeaf = true;
       handlers.onClose(this.#reason === '' ? BY_PEER : this.#reason);
     });
@@ -215,18 +216,16 @@ class NodeServerConnection implements ServerConnection, ReadingConnection {
   secure(ahead: Uint8Array): void {
     const clear = this.#clear;
     if (this.#isDeaf || clear.destroyed) return;
-    TURNS.forget(this);
+    STRANGERS.forget(this);
     this.#isResting = false;
-    this.#isChanging = true;
     clear.removeAllListeners('data');
     clear.removeListener('drain', this.#onDrain);
     clear.removeListener('end', this.#onEnd);
-    // Who ends his side within its handshake has gone.
-    clear.allowHalfOpen = false;
     if (clear.readableEnded || this.#tls === undefined) return this.destroy();
     // A copy: the read buffer is used again.
-    if (ahead.length > 0) clear.unshift(Buffer.from(ahead));
-    this.#tls.begin(clear, (socket) => { this.#onSecure(socket); }, (error) => {
+    const wire = new TlsWire(clear, WIRE_BUFFER, Buffer.from(ahead));
+    this.#wire = wire;
+    this.#tls.begin(wire, (socket) => { this.#onSecure(socket); }, (error) => {
       this.#because(tlsReason(error));
     });
   }
@@ -244,14 +243,14 @@ class NodeServerConnection implements ServerConnection, ReadingConnection {
 
   /** The end of a TLS session is a message of its own, for which the peer must still be there. */
   finish(): void {
-    if (this.#isSecure || this.#socket.writableLength > 0) this.end();
+    if (this.#socket !== this.#clear || this.#socket.writableLength > 0) this.end();
     else this.destroy();
   }
 
   destroy(): void {
     this.#because(this.#socket.readableEnded ? BY_PEER : 'ended here');
     this.#isDeaf = true;
-    this.#tls?.giveUp(this.#clear);
+    if (this.#wire !== undefined) this.#tls?.giveUp(this.#wire);
     this.#socket.destroy();
     this.#clear.destroy();
   }
@@ -268,22 +267,15 @@ class NodeServerConnection implements ServerConnection, ReadingConnection {
     if (!this.#isDeaf) this.#handlers?.onData(bytes);
   };
 
-  /** False: nothing more is read for now. */
+  /**
+   * False: nothing more is read for now. Who ends is read until the peer has ended, too; of TLS the turn is
+   * that of its octets.
+   */
   #read(bytes: Uint8Array): boolean {
-    if (!this.#isHeard()) return true;
-    this.#handlers?.onData(bytes);
-    if (!TURNS.onRead(this)) return true;
-    if (this.#isHeard()) {
-      this.#isResting = true;
-      return false;
-    }
-    TURNS.forget(this);
-    return true;
-  }
-
-  /** Who ends is read until the peer has ended, too; in the midst of a change to TLS, TLS reads. */
-  #isHeard(): boolean {
-    return !this.#isDeaf && !this.#isChanging;
+    this.#onBytes(bytes);
+    if (this.#isDeaf || this.#wire !== undefined) return true;
+    this.#isResting = STRANGERS.onRead(this);
+    return !this.#isResting;
   }
 
   #listen(socket: net.Socket): void {
@@ -299,8 +291,6 @@ class NodeServerConnection implements ServerConnection, ReadingConnection {
     socket.on('error', (error: NodeJS.ErrnoException) => { this.#because(tlsReason(error)); });
     if (this.#isDeaf) return;
     this.#socket = socket;
-    this.#isSecure = true;
-    this.#isChanging = false;
     // As in clear: who has nothing more to send may still read.
     socket.allowHalfOpen = true;
     socket.once('close', () => { this.#clear.destroy(); });

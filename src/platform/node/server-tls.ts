@@ -6,11 +6,10 @@
  *   replaces a good one. Both are told once. Open connections keep what they began with.
  *
  * With a CA for clients a certificate is asked for, not demanded: whoever shows one of that CA is known by
- * its names. No session is resumed then, for a resumed one shows no certificate; and as anybody may show a
- * chain that takes long to verify, handshakes take turns.
+ * its names. No session is resumed then, for a resumed one shows no certificate. Anybody may show a chain
+ * that takes long to verify: octets come in turns (tls-wire.ts).
  */
 import { constants } from 'node:crypto';
-import type net from 'node:net';
 import tls from 'node:tls';
 import type { PeerCertificate, SecureContextOptions, TLSSocket } from 'node:tls';
 import type { TlsFacts } from '../transport.js';
@@ -18,8 +17,9 @@ import type { HandshakeResult } from '../transport.js';
 import { certificateFacts, checkPair, readPem } from './certificates.js';
 import type { CertificateFacts } from './certificates.js';
 import { FollowedFile } from './changing-files.js';
-import { HandshakeTurns } from './handshake-turns.js';
 import { certificateNames } from './tls-transport.js';
+import { wireOf } from './tls-wire.js';
+import type { TlsWire } from './tls-wire.js';
 
 /** PEM files. */
 export interface ServerTlsFiles {
@@ -74,7 +74,6 @@ export interface ServerTlsEvents {
 
 /** A handshake under way. */
 interface Handshake {
-  readonly clear: net.Socket;
   readonly onSecure: (socket: TLSSocket) => void;
   readonly onFailed: (error: NodeJS.ErrnoException) => void;
   /** Why it fails, as far as that is known. */
@@ -84,10 +83,7 @@ interface Handshake {
 export class ServerTls {
   readonly #events: ServerTlsEvents;
   readonly #server: tls.Server;
-  /** By addresses and ports of both ends. */
-  readonly #handshakes = new Map<string, Handshake>();
-  /** Where clients show certificates. */
-  readonly #turns: HandshakeTurns | undefined;
+  readonly #handshakes = new Map<TlsWire, Handshake>();
   readonly #timer: NodeJS.Timeout;
   readonly #followed: FollowedFile<ServerTlsInForce>;
   #ticketKeys: Buffer | undefined;
@@ -101,26 +97,27 @@ export class ServerTls {
       return { material, facts: certificateFacts(material.cert) };
     });
     const asksForCertificate = clientCaFile !== undefined;
-    this.#turns = asksForCertificate ? new HandshakeTurns() : undefined;
     this.#server = tls.createServer({
       ...this.#followed.current.material, requestCert: asksForCertificate, rejectUnauthorized: false,
     });
     this.#server.on('secureConnection', (socket) => {
-      const key = keyOf(socket);
-      const handshake = this.#handshakes.get(key);
-      this.#handshakes.delete(key);
-      if (handshake === undefined) {
+      const wire = wireOf(socket);
+      const handshake = wire === undefined ? undefined : this.#handshakes.get(wire);
+      if (wire === undefined || handshake === undefined) {
         socket.destroy();
         return;
       }
-      this.#turns?.end(handshake.clear);
+      this.#handshakes.delete(wire);
       events.onHandshake('ok');
       handshake.onSecure(socket);
     });
     this.#server.on('tlsClientError', (error: NodeJS.ErrnoException, socket) => {
       const result = handshakeResult(error.code ?? '');
-      if (result !== 'closed') this.#handshakes.get(keyOf(socket))?.onFailed(error);
-      this.#because(socket, result);
+      const wire = wireOf(socket);
+      if (wire !== undefined) {
+        if (result !== 'closed') this.#handshakes.get(wire)?.onFailed(error);
+        this.#because(wire, result);
+      }
       socket.destroy();
     });
     this.#timer = setInterval(() => { this.look(); }, LOOK_MS).unref();
@@ -133,26 +130,22 @@ export class ServerTls {
   }
 
   /**
-   * The next bytes of `clear` are TLS. When the handshake fails, `clear` is closed; `onFailed`: first, why,
+   * What comes over `wire` is TLS. When the handshake fails, its socket is closed; `onFailed`: first, why,
    * unless the peer has just gone.
    */
-  begin(clear: net.Socket, onSecure: Handshake['onSecure'], onFailed: Handshake['onFailed']): void {
-    const key = keyOf(clear);
-    const handshake: Handshake = { clear, onSecure, onFailed, result: 'closed' };
-    this.#handshakes.set(key, handshake);
-    clear.once('close', () => {
-      this.#turns?.end(clear);
-      if (this.#handshakes.get(key) !== handshake) return;
-      this.#handshakes.delete(key);
+  begin(wire: TlsWire, onSecure: Handshake['onSecure'], onFailed: Handshake['onFailed']): void {
+    const handshake: Handshake = { onSecure, onFailed, result: 'closed' };
+    this.#handshakes.set(wire, handshake);
+    wire.socket.once('close', () => {
+      if (!this.#handshakes.delete(wire)) return;
       this.#events.onHandshake(handshake.result);
     });
-    this.#server.emit('connection', clear);
-    this.#turns?.begin(clear);
+    this.#server.emit('connection', wire);
   }
 
   /** We end it. Of a handshake that is through nothing is said. */
-  giveUp(clear: net.Socket): void {
-    if (this.#handshakes.size > 0) this.#because(clear, 'timeout');
+  giveUp(wire: TlsWire): void {
+    this.#because(wire, 'timeout');
   }
 
   /** Looks after the files no more. */
@@ -161,8 +154,8 @@ export class ServerTls {
   }
 
   /** The first reason is the true one. */
-  #because(socket: net.Socket, result: HandshakeResult): void {
-    const handshake = this.#handshakes.get(keyOf(socket));
+  #because(wire: TlsWire, result: HandshakeResult): void {
+    const handshake = this.#handshakes.get(wire);
     if (handshake?.result === 'closed') handshake.result = result;
   }
 
@@ -207,9 +200,4 @@ export function factsOf(socket: TLSSocket): TlsFacts {
   const [name = '(without a name)'] = certificateNames(shown);
   const unverified = { name: name.slice(0, NAME_CHARACTERS_MAX), why: String(why) };
   return { ...facts, peerNames: [], unverified };
-}
-
-/** All four: a peer may have one port of its own for connections to several of our addresses. */
-function keyOf({ remoteAddress = '', remotePort = 0, localAddress = '', localPort = 0 }: net.Socket): string {
-  return `${remoteAddress} ${String(remotePort)} ${localAddress} ${String(localPort)}`;
 }

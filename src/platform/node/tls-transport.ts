@@ -23,7 +23,6 @@ import type { Connection, ConnectionHandlers, Listener, Listening, Transport } f
 import { checkPair, readPem } from './certificates.js';
 import { FollowedFile } from './changing-files.js';
 import { readIntoOwnBuffer } from './own-buffer.js';
-import type { ReadTurns } from './read-turns.js';
 import {
   BUFFERED_BYTES_MAX, END_GRACE_MS, NodeConnection, READ_BUFFER_BYTES, tlsReason,
 } from './transport.js';
@@ -115,23 +114,20 @@ export interface Judgement {
 }
 
 /**
- * Over a socket from which nothing was read. One buffer for its life, as in transport.ts. `turns`: of
- * strangers, who take turns when what they send costs too much.
+ * Over a socket from which nothing was read. One buffer for its life, as in transport.ts. `under`: what TLS
+ * lies on, where it is no socket of its own.
  */
 export function clientConnection(
   socket: TLSSocket, remote: string, readBufferBytes: number, handlers: ConnectionHandlers,
-  { by, judge }: Judgement = { by: undefined }, turns?: ReadTurns,
+  { by, judge }: Judgement = { by: undefined }, under: net.Socket = socket,
 ): NodeConnection {
-  socket.setNoDelay(true);
-  const connection = new NodeConnection(socket, remote, BUFFERED_BYTES_MAX, END_GRACE_MS);
+  under.setNoDelay(true);
+  const connection = new NodeConnection(socket, remote, BUFFERED_BYTES_MAX, END_GRACE_MS, under);
   const buffer = new Uint8Array(readBufferBytes);
   readIntoOwnBuffer(socket, buffer, (bytes) => {
-    const read = buffer.subarray(0, bytes);
-    if (turns !== undefined) return !connection.receivedByTurns(read, turns);
-    connection.received(read);
+    connection.received(buffer.subarray(0, bytes));
     return true;
   });
-  if (turns !== undefined) socket.once('close', () => { turns.forget(connection); });
   connection.attach(handlers);
   socket.once('secureConnect', () => {
     const why = judge?.() ?? '';

@@ -24,7 +24,6 @@ import type {
 import { sourceReason } from '../transport.js';
 import { summedBuffer } from './checksum.js';
 import { readIntoOwnBuffer } from './own-buffer.js';
-import type { ReadTurns } from './read-turns.js';
 
 /** A connection that was ended gets this long to take the rest and to close its side. */
 export const END_GRACE_MS = 2_000;
@@ -135,6 +134,8 @@ export class NodeConnection implements Connection {
   peerNames: readonly string[] | undefined;
   security: SecuredFacts | undefined;
   readonly #socket: net.Socket;
+  /** It, or what lies under it. */
+  readonly #under: net.Socket;
   readonly #bufferedBytesMax: number;
   readonly #endGraceMs: number;
   #handlers: ConnectionHandlers | undefined;
@@ -159,14 +160,17 @@ export class NodeConnection implements Connection {
     if (!this.#paused && !this.#socket.destroyed) this.#socket.resume();
   };
 
-  constructor(socket: net.Socket, remote: string, bufferedBytesMax: number, endGraceMs: number) {
+  constructor(
+    socket: net.Socket, remote: string, bufferedBytesMax: number, endGraceMs: number, under = socket,
+  ) {
     this.#socket = socket;
+    this.#under = under;
     this.remote = remote;
     this.#bufferedBytesMax = bufferedBytesMax;
     this.#endGraceMs = endGraceMs;
   }
 
-  get local(): string | undefined { return this.#socket.localAddress; }
+  get local(): string | undefined { return this.#under.localAddress; }
 
   attach(handlers: ConnectionHandlers): void {
     this.#handlers = handlers;
@@ -269,18 +273,6 @@ export class NodeConnection implements Connection {
     this.#fullReads = 0;
     this.#resting = true;
     setImmediate(this.goOn);
-    return true;
-  }
-
-  /** As received(), of a stranger who takes turns with others. True: nothing more is read for now. */
-  receivedByTurns(bytes: Uint8Array, turns: ReadTurns): boolean {
-    this.received(bytes);
-    if (!turns.onRead(this)) return false;
-    if (this.#deaf) {
-      turns.forget(this);
-      return false;
-    }
-    this.#resting = true;
     return true;
   }
 

@@ -8,6 +8,7 @@ import { test } from 'node:test';
 import tls from 'node:tls';
 
 import { ServerTls, readServerTls } from '../../../../src/platform/node/server-tls.js';
+import { TlsWire, WIRE_BUFFER_BYTES } from '../../../../src/platform/node/tls-wire.js';
 import type { HandshakeResult } from '../../../../src/platform/transport.js';
 import { selfSigned } from '../../../dialog/self-signed.js';
 
@@ -19,12 +20,12 @@ class TlsKit {
   /** Of handshakes, then of files. */
   readonly results: HandshakeResult[] = [];
   readonly told: string[] = [];
-  readonly accepted: net.Socket[] = [];
+  readonly accepted: TlsWire[] = [];
   readonly tls: ServerTls;
   readonly #server = net.createServer((socket) => {
-    this.accepted.push(socket);
-    socket.on('error', () => undefined);
-    this.tls.begin(socket, () => undefined, () => undefined);
+    const wire = new TlsWire(socket, Buffer.alloc(WIRE_BUFFER_BYTES));
+    this.accepted.push(wire);
+    this.tls.begin(wire, () => undefined, () => undefined);
   });
 
   constructor(of = files) {
