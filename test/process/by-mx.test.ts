@@ -12,16 +12,18 @@ import { SmtpTalk } from './smtp-talk.js';
 import { twinpost } from './twinpost.js';
 
 const BACKUP = '127.0.0.2';
+/** Where nobody listens; a port of 127.0.0.1 that was free may be another test's soon. */
+const NOBODY = '127.0.0.3';
 
 test('mail by MX goes to the hosts of its domain, survives a kill, and comes back where there is none', { timeout: 240_000 }, async (t) => {
-  const [main, backup] = [new ScriptedServer(), new ScriptedServer()];
-  const port = await main.listen();
-  main.close();
+  const [free, backup] = [new ScriptedServer(), new ScriptedServer()];
+  const port = await free.listen();
+  free.close();
   t.after(() => { backup.close(); });
   const mx = (name: string, exchange: string, preference = 10): Answer => ({ type: 'MX', name, ttl: 60, data: { preference, exchange } });
   const zone: Readonly<Record<string, readonly Answer[]>> = {
     'MX there.example': [mx('there.example', 'b.there.example', 20), mx('there.example', 'a.there.example')],
-    'A a.there.example': [{ type: 'A', name: 'a.there.example', ttl: 60, data: '127.0.0.1' }],
+    'A a.there.example': [{ type: 'A', name: 'a.there.example', ttl: 60, data: NOBODY }],
     'A b.there.example': [{ type: 'A', name: 'b.there.example', ttl: 60, data: BACKUP }],
     'MX null.example': [mx('null.example', '.', 0)],
   };
