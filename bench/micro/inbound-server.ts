@@ -5,7 +5,8 @@
  *   node dist/bench/micro/inbound-server.js OTHER_BUILD [messages a connection] [messages a turn] [turns]
  *
  * With HOOK=module or HOOK=rspamd in the environment this build asks a hook about each message, which accepts: an empty
- * module in a thread, or a server of this process in rspamd's words. OTHER_BUILD may be this one then.
+ * module in a thread, or a server of this process in rspamd's words. OTHER_BUILD may be this one then. With TLS=1 both
+ * are spoken to by STARTTLS.
  *
  * OTHER_BUILD is the `dist` of another working copy. Prints the medians of µs of CPU (user + system) a message of both, and
  * the median of the turns' ratios, which counts.
@@ -23,6 +24,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import { makeHooks } from '../../src/gateway/inbound/hooks/node/make-hooks.js';
 import type { HookOptions } from '../../src/gateway/inbound/hooks/node/make-hooks.js';
 import { runSend } from '../../src/load/run.js';
+import { selfSigned } from '../../test/dialog/self-signed.js';
 
 const CONNECTIONS = 8;
 const COMMITTED = 1;
@@ -52,9 +54,12 @@ function hooksOf(where: string): ReturnType<typeof makeHooks> {
   });
 }
 
+/** In the environment of the servers: the files of their certificate. */
+const TLS_FILES = 'BENCH_TLS_FILES';
+
 async function serve(build: string, where: string): Promise<void> {
   const module = await import(pathToFileURL(join(build, 'test/dialog/harness.js')).href) as HarnessModule;
-  const options = { idleCommandsMax: 1e9, connectionsPerClientMax: 1e5, connectionsMax: 1e5 };
+  const options = { idleCommandsMax: 1e9, connectionsPerClientMax: 1e5, connectionsMax: 1e5, ...tlsOptions() };
   const harness = where === '' ? await module.startHarness(options) : await module.startHarness(options, { hooks: hooksOf(where) });
   harness.reception.submit = (submission) => { setImmediate(() => { submission.settle(COMMITTED); }); };
   process.on('message', () => {
@@ -62,6 +67,11 @@ async function serve(build: string, where: string): Promise<void> {
     process.send?.(user + system);
   });
   process.send?.(harness.inbound.port);
+}
+
+function tlsOptions(): object {
+  const files = process.env[TLS_FILES];
+  return files === undefined ? {} : { tls: JSON.parse(files) as unknown };
 }
 
 class Server {
@@ -91,6 +101,7 @@ async function send(port: number, count: number, messagesPerConnection: number):
   const report = await runSend({
     host: '127.0.0.1', port, count, connections: CONNECTIONS, messagesPerConnection, nextBehindDot: false,
     from: 'sender@example.org', domains: ['example.net'], localPart: 'rcpt',
+    ...(certificate === undefined ? {} : { tls: 'starttls', caFile: certificate.certFile } as const),
   });
   if (report.accepted !== count) throw new Error(`only ${String(report.accepted)} of ${String(count)} were accepted`);
 }
@@ -136,6 +147,8 @@ async function compare(other: string, hook: string, aConnection: number, message
   for (const server of servers) server.stop();
 }
 
+const certificate = process.env['TLS'] === undefined || process.argv[2] === 'serve' ? undefined : selfSigned();
+if (certificate !== undefined) process.env[TLS_FILES] = JSON.stringify(certificate);
 const [first, ...rest] = process.argv.slice(2);
 if (first === undefined) {
   console.error('inbound-server: name the dist folder of another build');

@@ -2,7 +2,7 @@
  * The real Https: asks strangers' servers for their policies (gateway/outbound/sts) and brings them reports.
  *
  *   ask ─► first address ─ answer ─► read to its end, up to the bound ─► done
- *             │ refused, silent for TRY_MS                   │ too long, cut off
+ *             │ refused, silent for tryMs                    │ too long, cut off
  *             ▼                                              ▼
  *          next address ─ none left, or out of time ─► done(failed)
  *
@@ -25,12 +25,13 @@ export interface HttpsClientOptions {
   readonly port: number;
   /** PEM of who is trusted; undefined: whom the platform trusts. */
   readonly ca?: string | undefined;
+  /** For one address, as long as there is another one; 10 s, but in tests. */
+  readonly tryMs: number;
 }
 
 const HTTPS_PORT = 443;
 /** Of all exchanges. */
 const BUFFER = new Uint8Array(WIRE_BUFFER_BYTES);
-/** For one address, as long as there is another one. */
 const TRY_MS = 10_000;
 const ADDRESSES_MAX = 4;
 const HEADER_BYTES_MAX = 16 * 1024;
@@ -45,7 +46,7 @@ export class HttpsClient implements Https {
   readonly #underWay = new Set<HttpsExchange>();
 
   constructor(options: Partial<HttpsClientOptions> = {}) {
-    this.#options = { port: HTTPS_PORT, ...options };
+    this.#options = { port: HTTPS_PORT, tryMs: TRY_MS, ...options };
   }
 
   ask(question: HttpsQuestion, done: (answer: HttpsAnswer) => void): void {
@@ -70,6 +71,8 @@ class HttpsExchange {
   readonly #done: (answer: HttpsAnswer) => void;
   readonly #addresses: string[];
   #whole: NodeJS.Timeout | undefined;
+  /** Of the address that is asked. */
+  #silence: NodeJS.Timeout | undefined;
   #request: ClientRequest | undefined;
   #isOver = false;
 
@@ -91,6 +94,7 @@ class HttpsExchange {
   abandon(): void {
     this.#isOver = true;
     clearTimeout(this.#whole);
+    clearTimeout(this.#silence);
     this.#request?.destroy();
   }
 
@@ -109,10 +113,14 @@ class HttpsExchange {
     });
     this.#request = request;
     const isLast = this.#addresses.length === 0;
-    if (!isLast) request.setTimeout(TRY_MS, () => { request.destroy(new Error('silent')); });
+    // Not the timeout of its socket, which begins anew when something of the question has left.
+    if (!isLast) {
+      this.#silence = setTimeout(() => { request.destroy(new Error('silent')); }, this.#options.tryMs);
+    }
     request.once('response', (response) => { this.#read(response); });
     request.on('error', (error: NodeJS.ErrnoException) => {
       if (this.#isOver || request !== this.#request) return;
+      clearTimeout(this.#silence);
       const code = error.code ?? '';
       const said = `${address}: ${errorText(error)}${code === '' ? '' : ` (${code})`}`;
       if (UNTRUSTED.test(code)) this.#fail(said, true);
@@ -136,7 +144,7 @@ class HttpsExchange {
   #read(response: IncomingMessage): void {
     // From here on only the whole time counts, and this address.
     this.#addresses.length = 0;
-    this.#request?.setTimeout(0);
+    clearTimeout(this.#silence);
     const { statusCode: status = 0, headers } = response;
     const type = (headers['content-type'] ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? '';
     // What a server says to a report is of no use.

@@ -200,17 +200,22 @@ class NodeServerConnection implements ServerConnection, ReadingConnection {
 
   pause(): void {
     this.#isPaused = true;
-    this.#socket.pause();
+    if (!this.#isInHandshake) this.#socket.pause();
   }
 
   resume(): void {
     this.#isPaused = false;
-    if (!this.#isResting) this.#socket.resume();
+    if (!this.#isResting && !this.#isInHandshake) this.#socket.resume();
   }
 
   goOn(): void {
     this.#isResting = false;
     if (!this.#isPaused && !this.#socket.destroyed) this.#socket.resume();
+  }
+
+  /** What lies below TLS is read as that asks for. */
+  get #isInHandshake(): boolean {
+    return this.#wire !== undefined && this.#socket === this.#clear;
   }
 
   secure(ahead: Uint8Array): void {
@@ -295,6 +300,7 @@ class NodeServerConnection implements ServerConnection, ReadingConnection {
     socket.allowHalfOpen = true;
     socket.once('close', () => { this.#clear.destroy(); });
     this.#listen(socket);
+    if (this.#isPaused) socket.pause();
     this.#handlers?.onSecure(factsOf(socket));
   }
 

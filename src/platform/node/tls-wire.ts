@@ -67,7 +67,6 @@ export class TlsWire extends Duplex implements ReadingConnection {
     socket.once('end', () => { this.emit('end'); });
     socket.once('error', (error) => { this.destroy(error); });
     socket.once('close', () => { this.destroy(); });
-    if (ahead.length > 0) STRANGERS.rest(this);
   }
 
   override pause(): this {

@@ -200,6 +200,8 @@ export class NodeConnection implements Connection {
   giveAway(): net.Socket {
     this.#deaf = true;
     this.#handlers = undefined;
+    // A turn of it that begins later is not ours.
+    this.#paused = true;
     return this.#socket;
   }
 

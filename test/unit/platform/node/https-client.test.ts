@@ -1,6 +1,7 @@
 /** Answers of strangers by HTTPS, src/platform/node/https-client.ts: what is read of them, and what is not. */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
+import net from 'node:net';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { test } from 'node:test';
 import type { TestContext } from 'node:test';
@@ -65,4 +66,27 @@ test('four addresses are tried, and no more', needsTls, async (t) => {
   const dead = ['127.0.0.2', '127.0.0.3', '127.0.0.4'];
   assert.equal((await asked(t, answer, { addresses: [...dead, '127.0.0.1'] })).kind, 'answer');
   assert.equal((await asked(t, answer, { addresses: [...dead, '127.0.0.5', '127.0.0.1'] })).kind, 'failed');
+});
+
+test('an address that takes the question and is silent is left for the next one in its time', needsTls, async (t) => {
+  assert.ok(certificates !== undefined && certificate !== undefined);
+  const server = new PolicyServer();
+  server.said.set(HOST, { certificate, answer: (_request, response) => { response.end('yes'); } });
+  const port = await server.listen();
+  const silent = net.createServer((socket) => { socket.resume(); });
+  await new Promise<void>((resolve) => { silent.listen(port, '127.0.0.2', resolve); });
+  const client = new HttpsClient({ port, ca: readFileSync(certificates.caFile, 'latin1'), tryMs: 300 });
+  t.after(() => {
+    client.close();
+    server.close();
+    silent.close();
+  });
+  const ask = (addresses: readonly string[], withinMs: number): Promise<HttpsAnswer> => new Promise((resolve) => {
+    client.ask({ host: HOST, path: '/', addresses, answerBytesMax: 65_536, withinMs }, resolve);
+  });
+  const beganMs = performance.now();
+  assert.equal((await ask(['127.0.0.2', '127.0.0.2', '127.0.0.1'], 20_000) as { text: string }).text, 'yes');
+  assert.ok(performance.now() - beganMs >= 600);
+  // The last one has all the time that there is.
+  assert.deepEqual(await ask(['127.0.0.2'], 1_000), { kind: 'failed', why: 'no answer within 1 s', isUntrusted: false });
 });

@@ -59,6 +59,40 @@ describe('who is read from', () => {
   });
 });
 
+describe('who holds what it has read', () => {
+  test('is asked to wait before, and has its turn behind those who waited', async () => {
+    const world = new World();
+    assert.equal(world.turns.mayRead(world.of('a')), true);
+    world.nowMs += 20;
+    for (const name of ['a', 'b', 'c']) assert.equal(world.turns.mayRead(world.of(name)), false);
+    const taken: string[] = [];
+    for (const name of ['a', 'b', 'c']) {
+      world.of(name).goOn = () => {
+        if (!world.turns.mayRead(world.of(name))) return;
+        taken.push(name);
+        world.nowMs += 15;
+        world.turns.rest(world.of(name));
+      };
+    }
+    await nextTurn();
+    assert.deepEqual(taken, ['a', 'b'], 'two of them take what a turn has');
+    await nextTurn();
+    assert.deepEqual(taken, ['a', 'b', 'c', 'a']);
+    for (const name of ['a', 'b', 'c']) world.turns.forget(world.of(name));
+  });
+
+  test('is not asked any more when another one has ended it in its turn', async () => {
+    const world = new World();
+    for (const name of ['a', 'b']) world.turns.rest(world.of(name));
+    world.of('a').goOn = () => {
+      world.wentOn.push('a');
+      world.turns.forget(world.of('b'));
+    };
+    for (let i = 0; i < 3; i++) await nextTurn();
+    assert.deepEqual(world.wentOn, ['a']);
+  });
+});
+
 test('a connection that rests is read to its end, also when its owner pauses it meanwhile', { timeout: 30_000 }, async (t) => {
   // What comes before makes the window of the connection large: then much waits in the kernel.
   const [BEFORE, COSTLY, OCTETS] = [8_000_000, 30 * 65_536, 16_000_000];

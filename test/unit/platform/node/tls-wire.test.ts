@@ -10,6 +10,7 @@ import net from 'node:net';
 import type { AddressInfo } from 'node:net';
 import { describe, test } from 'node:test';
 import type { TestContext } from 'node:test';
+import { connect as tlsConnect } from 'node:tls';
 import { Worker } from 'node:worker_threads';
 
 import { ClientTransport } from '../../../../src/platform/node/client-transport.js';
@@ -18,7 +19,7 @@ import { STRANGERS } from '../../../../src/platform/node/read-turns.js';
 import { StreamServer } from '../../../../src/platform/node/server-socket.js';
 import { ServerTls } from '../../../../src/platform/node/server-tls.js';
 import { TlsWire, WIRE_BUFFER_BYTES } from '../../../../src/platform/node/tls-wire.js';
-import type { ConnectionHandlers } from '../../../../src/platform/transport.js';
+import type { ConnectionHandlers, ServerConnection } from '../../../../src/platform/transport.js';
 import { selfSigned } from '../../../dialog/self-signed.js';
 
 const files = selfSigned();
@@ -138,6 +139,41 @@ describe('of handshakes that cost much', () => {
     });
     assert.equal(await mostInATurn(counted), 1);
   });
+});
+
+test('who is paused in a handshake comes through it, and is read from when he is resumed', needsTls, async (t) => {
+  assert.ok(files !== undefined);
+  const nothing = (): void => undefined;
+  const listener = new ServerTls({ ...files, clientCaFile: undefined }, { onHandshake: nothing, onRenewed: nothing, onProblem: nothing });
+  let got = '';
+  let isTls = false;
+  const secure = new Promise<ServerConnection>((resolve) => {
+    const server = new StreamServer({ connectionsMax: 100, backlog: 100, tls: listener }, (connection) => ({
+      onOpen: nothing, onDrain: nothing, onEnd: nothing, onClose: nothing,
+      onData: (bytes) => {
+        if (isTls) got += Buffer.from(bytes).toString('latin1');
+        else connection.secure(Uint8Array.from(bytes));
+        isTls = true;
+        connection.pause();
+        if (got === '') connection.resume();
+        connection.pause();
+      },
+      onSecure: () => { resolve(connection); },
+    }));
+    t.after(() => {
+      server.close();
+      listener.close();
+    });
+    void server.listen('127.0.0.1', 0).then((port) => {
+      const client = tlsConnect({ port, host: '127.0.0.1', rejectUnauthorized: false }, () => { setTimeout(() => { client.write('hello'); }, 100); });
+      t.after(() => { client.destroy(); });
+    });
+  });
+  const connection = await secure;
+  await new Promise((resolve) => { setTimeout(resolve, 300); });
+  assert.equal(got, '');
+  connection.resume();
+  while (got.length < 'hello'.length) await nextTurn();
 });
 
 test('servers of policies and reports take turns, too', needsTls, async (t) => {
