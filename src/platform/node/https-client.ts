@@ -2,7 +2,7 @@
  * The real Https: asks strangers' servers for their policies (gateway/outbound/sts) and brings them reports.
  *
  *   ask ─► first address ─ answer ─► read to its end, up to the bound ─► done
- *             │ refused, silent for tryMs                    │ too long, cut off
+ *             │ refused, no answer in tryMs                  │ too long, cut off
  *             ▼                                              ▼
  *          next address ─ none left, or out of time ─► done(failed)
  *
@@ -25,7 +25,7 @@ export interface HttpsClientOptions {
   readonly port: number;
   /** PEM of who is trusted; undefined: whom the platform trusts. */
   readonly ca?: string | undefined;
-  /** For one address, as long as there is another one; 10 s, but in tests. */
+  /** Until an address answers, as long as there is another one; 10 s, but in tests. */
   readonly tryMs: number;
 }
 

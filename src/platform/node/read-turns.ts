@@ -22,7 +22,7 @@ export interface ReadingConnection {
 
 interface Resting {
   readonly connection: ReadingConnection;
-  /** Of its reads since it began to rest: of TLS, records that were there already still come. */
+  /** Of the read after which it rests. */
   tookMs: number;
 }
 
@@ -75,10 +75,8 @@ export class ReadTurns {
     this.#begin(nowMs);
     const tookMs = nowMs - this.#lastMs;
     this.#lastMs = nowMs;
-    const resting = this.#resting.get(connection);
-    if (resting !== undefined) resting.tookMs += tookMs;
-    else if (nowMs - this.#beganMs < TURN_MS) return false;
-    else this.#resting.set(connection, { connection, tookMs });
+    if (nowMs - this.#beganMs < TURN_MS) return false;
+    this.#resting.set(connection, { connection, tookMs });
     return true;
   }
 
