@@ -45,7 +45,8 @@
  *   LOST          the next tick                                      no
  *
  * Nothing is changed before a member that counts has answered: without one there is nothing to take, and only
- * a member can say that the register is older than what was told (15).
+ * a member can say that the register is older than what was told (15). One that has no copy is fenced by who
+ * is named, or knows the holder dead: only that tells whether it was filled since.
  *
  * Order of a takeover: change of the record, known to have been made; fence; wait; read; then the others are
  * aligned, and only then members are changed. The set exists from READING on, so nothing can change them
@@ -494,7 +495,7 @@ export class PartitionHolder {
 
   #noteApart(storeId: string, bootId: string): void {
     if (!this.#known.noteApart(storeId, bootId)) return;
-    this.#trace(`${storeId}/${bootId} was emptied by a founding that came to nothing`);
+    this.#trace(`${storeId}/${bootId} has no copy, though it is named`);
   }
 
   onFounded(storeId: string, bootId: string, term: Term): void {
@@ -715,7 +716,7 @@ export class PartitionHolder {
     if (!isWaiting || !isMeant) return false;
     if (this.#unheardStores().length > 0) return this.#ports.stores.areAllKnown();
     return (this.#record ?? this.#known.newest) !== undefined
-      && !this.#counting.some((each) => this.#isUp(each));
+      && !this.#counting.some((each) => this.#isUp(each) && !this.#saysNone(each));
   }
 
   /** THE ONE ORDER of a person (16): false when it is not for this one, or one of these copies answers. */
@@ -741,6 +742,8 @@ export class PartitionHolder {
     const record = this.#record ?? this.#known.newest;
     if (record === undefined) return;
     const given = this.#counting;
+    // It is there, but has nothing: what is begun waits for it as little as for one that is away.
+    for (const each of given) if (this.#saysNone(each)) this.#noteApart(each.storeId, each.bootId);
     // With these goes what they alone had: a copy that left has the rest.
     const spared = this.#spared(record);
     // What only the record names is of an older history: it is not read, but taken in.
@@ -912,6 +915,19 @@ export class PartitionHolder {
     return this.#known.members.some((member) => this.#answers.of(member) !== undefined);
   }
 
+  /**
+   * Its store has answered in the boot that counts. One that has no copy may have dropped it just when a
+   * change that names it was on its way: only the fence tells that for sure (#noteApart).
+   */
+  #hasSpoken({ storeId, bootId }: RecordedMember): boolean {
+    return this.#answers.byStore.get(storeId)?.bootId === bootId;
+  }
+
+  #saysNone(member: RecordedMember): boolean {
+    return this.#state === HolderState.ASKING && this.#hasSpoken(member)
+      && this.#answers.of(member) === undefined;
+  }
+
   /** Whose session is only missing, and who lives, renews it. */
   #isLeaseRunningOut(): boolean {
     return this.#known.members.some((member) => this.#answers.of(member)?.isRunningOut);
@@ -1003,7 +1019,7 @@ export class PartitionHolder {
   #considerOwnName(record: PartitionRecord, nowMs: number): void {
     const isNew = record.term.number > this.#leftTerm.number;
     if (this.#areAllGone(record.members)) this.#foundLost(record, nowMs);
-    else if (!this.#someMemberAnswered()) return;
+    else if (!record.members.some((member) => this.#hasSpoken(member))) return;
     else if (isNew && this.#known.read?.record === record) {
       this.#enterTerm(record, nowMs, 'the record names us');
     } else this.#takeOnceHeard(record, nowMs, 'the record names us by a term that was left');
@@ -1022,7 +1038,7 @@ export class PartitionHolder {
   #takeFromDead(record: PartitionRecord, nowMs: number): void {
     this.#provenDead = record.holder;
     if (this.#areAllGone(record.members)) this.#foundLost(record, nowMs);
-    else if (this.#someMemberAnswered()) {
+    else if (record.members.some((member) => this.#hasSpoken(member))) {
       this.#takeOnceHeard(record, nowMs, `${holderKey(record.holder)} is proven dead`);
     }
   }

@@ -98,7 +98,7 @@ export class Custody {
     this.#stood.add(termKey(partition, record.term));
     const known = this.#truth.get(partition);
     const isNext = known === undefined || isAfter(record, known);
-    if (!isEnded(record) && this.#ended.has(partition)) this.#foundAfterEnd(partition, record);
+    if (!isEnded(record) && (known === undefined || this.#ended.has(partition))) this.#foundLate(partition, record);
     if (isEnded(record) || (known !== undefined && isEnded(known))) {
       if (isEnded(record)) this.#onEnded(partition);
       if (isNext) this.#truth.set(partition, record);
@@ -130,13 +130,16 @@ export class Custody {
     }
   }
 
-  /** A copy that was set aside, on a disk that is found after the end, which did not know it: what it has comes again (16). */
-  #foundAfterEnd(partition: string, { members }: PartitionRecord): void {
+  /**
+   * A copy that was set aside, on a disk that is found after the end, which did not know it, or after a loss of all:
+   * what it has comes again, and what was refused since comes, too (16).
+   */
+  #foundLate(partition: string, { members }: PartitionRecord): void {
     for (const { storeId, bootId } of members) {
       const store = this.#world.stores.find((each) => each.storeId === storeId);
       const copy = store?.holdsIn(partition, bootId);
       if (copy === undefined || copy.foundedBy !== undefined || store?.isOfLateDisk !== true) continue;
-      this.#world.count('found after its end');
+      this.#world.count(this.#ended.has(partition) ? 'found after its end' : 'found after a loss of all');
       this.adopted([...copy.ids]);
     }
   }

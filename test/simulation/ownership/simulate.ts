@@ -667,8 +667,10 @@ class Run {
     world.events.after(10_000, () => {
       const now = world.custody.truth(partition);
       // By a register that was put back, while all who know better are silent, other copies would be given up.
+      // Nor while the one lives whom it names since: status warns of that.
       if (now === undefined || world.register.record(partition) !== now || !world.isAwaitingPerson(partition)
-        || stores.some((store) => !store.isFrozen)) return;
+        || stores.some((store) => !store.isFrozen)
+        || world.processes.some(({ key }) => key === holderKey(now.holder))) return;
       const storeIds = stores.map(({ storeId }) => storeId);
       // The order goes to every gateway that asks for it.
       const given = world.partsOf(partition).filter(({ process, holder }) => !process.isFrozen
@@ -789,9 +791,9 @@ class Run {
   #person(): void {
     const world = this.#world;
     for (const { partition } of world.partitions) {
-      // Nobody proves it dead whose id is in no file any more.
-      const holder = world.custody.truth(partition)?.holder.gatewayId;
-      const isUnproven = world.rare.has('site without its disks') && holder !== undefined && !world.gatewayOf(holder).isConfigured;
+      // Nobody proves it dead whose id is in no file any more; who else has its mail, a register that was put back may have forgotten.
+      const isForgotten = world.rare.has('site without its disks') || this.#plan.faults.includes('rollback');
+      const isUnproven = isForgotten && world.awaitingPerson(partition).some(({ holder: { lastHolder } }) => !world.gatewayOf(lastHolder.gatewayId).isConfigured);
       const mayBeAsked = this.#plan.faults.includes('lose-all') || world.custody.deposedAlone.has(partition) || isUnproven;
       if (!mayBeAsked || !world.isAwaitingPerson(partition)) continue;
       const part = world.partsOf(partition).find((each) =>

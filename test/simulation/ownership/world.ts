@@ -488,10 +488,14 @@ export class World {
     return `${partition} ${truth === undefined ? 'no record' : recordText(truth)}; ${parts.join('; ')}`;
   }
 
-  isAwaitingPerson(partition: string): boolean {
-    // What a process has that lives waits for no order.
-    return this.partsOf(partition).some(({ holder, process }) =>
+  /** Those that say so. What a process has that lives waits for no order. */
+  awaitingPerson(partition: string): Part[] {
+    return this.partsOf(partition).filter(({ holder, process }) =>
       holder.waitsFor(process.now()) === Waiting.COPIES_AWAY && holder.away.cause !== AwayCause.HELD);
+  }
+
+  isAwaitingPerson(partition: string): boolean {
+    return this.awaitingPerson(partition).length > 0;
   }
 
   isHeld(partition: string): boolean {

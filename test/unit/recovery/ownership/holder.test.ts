@@ -917,12 +917,68 @@ test('a member that was told that it counts, and has no copy, has none that is o
   stage.up.set('a', 'b2');
   stage.answerRead('r1', record, true);
   stage.asked('a', false);
-  stage.asked('b', false, 0, recordOf(4, OTHER, 'a'));
   stage.asked('c', false);
-  stage.tick(3);
-  assert.equal(stage.state, HolderState.ASKING, 'it may have been filled since');
   stage.asked('b', false, 0, record);
   assert.equal(stage.state, HolderState.FOUNDING);
+  assert.deepEqual(stage.fences, []);
+});
+
+describe('a member that was not told that it counts, and has no copy', () => {
+  const beforeIt = recordOf(4, OTHER, 'a');
+
+  test('is fenced, which shows whether it was filled since: it was not', () => {
+    const stage = new Stage();
+    const record = recordOf(5, SELF, 'b');
+    stage.answerRead('r1', record, true);
+    for (const storeId of ['a', 'b', 'c']) stage.asked(storeId, false, 0, beforeIt);
+    stage.tick();
+    assert.deepEqual([stage.state, stage.fences[0]], [HolderState.FENCING, 'b']);
+    stage.holder.onDeclined('b', 'b1', { asked: record.term, term: record.term, reason: DECLINED_NO_COPY, told: beforeIt }, stage.nowMs);
+    stage.tick(2);
+    stage.answerRead('r1', record, true);
+    for (const storeId of ['a', 'b', 'c']) stage.asked(storeId, false, 0, beforeIt);
+    assert.equal(stage.state, HolderState.FOUNDING);
+  });
+
+  test('is fenced, and was', () => {
+    const stage = new Stage();
+    const record = recordOf(5, SELF, 'b');
+    stage.answerRead('r1', record, true);
+    stage.asked('b', false, 0, beforeIt);
+    stage.tick();
+    stage.holder.onFenced('b', 'b1', { term: record.term, at: AT, olderLeaseMs: 0 }, stage.nowMs);
+    assert.deepEqual([stage.state, stage.readFrom], [HolderState.READING, ['b']]);
+  });
+
+  test('so it is by whoever knows that the holder is dead, under his own term', () => {
+    const stage = new Stage();
+    stage.answerRead('r1', recordOf(5, OLDER, 'b'));
+    for (const storeId of ['a', 'b', 'c']) stage.asked(storeId, false, 0, beforeIt);
+    stage.tick();
+    assert.equal(stage.state, HolderState.CLAIMING);
+    stage.apply('r2');
+    assert.deepEqual([stage.state, stage.fences[0]], [HolderState.FENCING, 'b']);
+  });
+
+  test('stands in the way of no order, where the holder may live and have it in memory', () => {
+    const stage = new Stage();
+    const record = recordOf(5, OTHER, 'b');
+    stage.answerRead('r1', record);
+    for (const storeId of ['a', 'c']) stage.asked(storeId, false);
+    assert.equal(stage.holder.giveUp(['b'], stage.nowMs), false, 'it has said nothing');
+    stage.asked('b', false, 0, beforeIt);
+    for (let i = 0; i < 3; i++) stage.answerRead('r1', record);
+    assert.deepEqual([stage.state, stage.holder.waitsFor(stage.nowMs)], [HolderState.ASKING, Waiting.COPIES_AWAY]);
+    assert.deepEqual([stage.holder.away.stores, stage.changes], [['b'], []]);
+    assert.equal(stage.holder.giveUp(['b'], stage.nowMs), true);
+    stage.tick();
+    assert.deepEqual([stage.state, stage.founds.map(({ storeId }) => storeId)], [HolderState.FOUNDING, ['a', 'c']]);
+    const { term } = stage.founds[0] ?? assert.fail('it is founded');
+    for (const storeId of ['a', 'c']) stage.holder.onFounded(storeId, 'b1', term);
+    stage.tick();
+    const { gaveUp } = stage.changes.at(-1)?.record ?? assert.fail('it is claimed');
+    assert.deepEqual(gaveUp, [{ storeId: 'b', bootId: 'b1', epoch: 5 }], 'should it be found after all, it is taken in');
+  });
 });
 
 test('that a holder has no session says nothing while the register may be an older one', () => {
