@@ -1,6 +1,6 @@
 /**
- * `npm run bench -- guard [--against COMMIT]`: CPU a message of this build against that of another commit, the one
- * before when none is named, in the same run, in turns. That commit is taken out of git and built in a temporary folder. Both run all the time, so
+ * `npm run bench -- guard [--against COMMIT] [--tls]`: CPU a message of this build against that of another commit, the one
+ * before when none is named, in the same run, in turns; with `--tls` by STARTTLS on both sides. That commit is taken out of git and built in a temporary folder. Both run all the time, so
  * that neither is colder, and take turns of a second: what disturbs the machine for longer meets both, and what
  * counts is the median of the turns' ratios. Prints both and warns when this one needs more than 15% more; it never
  * fails: machines are noisy, and some growth is worth it. Without history, or when the old one cannot be built,
@@ -24,11 +24,11 @@ const WARM_MESSAGES = 20_000;
 const MORE_ALLOWED = 0.15;
 const STEP_MS = 300_000;
 
-export async function runGuard(project: string, against: string | undefined): Promise<void> {
+export async function runGuard(project: string, against: string | undefined, tls: boolean): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'twinpost-guard-'));
   try {
     const commit = buildBefore(project, folder, against ?? 'HEAD~1');
-    const relays = [startTurns('relay-once.js', relayOf(join(folder, 'dist'))), startTurns('relay-once.js', relayOf())] as const;
+    const relays = [startTurns('relay-once.js', relayOf(tls, join(folder, 'dist'))), startTurns('relay-once.js', relayOf(tls))] as const;
     try {
       console.log(await compare(commit, ...relays));
     } finally {
@@ -64,8 +64,8 @@ function cpu(relayed: Relayed): number {
   return cpuOf(relayed.cost, (name) => isGateway(name) || isStore(name));
 }
 
-function relayOf(build?: string): string {
-  const options: RelayOnce = { messages: MESSAGES, warmMessages: WARM_MESSAGES, inTurns: true, ...(build === undefined ? {} : { build }) };
+function relayOf(tls: boolean, build?: string): string {
+  const options: RelayOnce = { messages: MESSAGES, warmMessages: WARM_MESSAGES, inTurns: true, tls, ...(build === undefined ? {} : { build }) };
   return JSON.stringify(options);
 }
 

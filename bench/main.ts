@@ -53,6 +53,7 @@ const FLAGS = {
   minutes: { type: 'string' },
   messages: { type: 'string' },
   against: { type: 'string' },
+  tls: { type: 'boolean' },
   install: { type: 'boolean' },
   publish: { type: 'boolean' },
 } as const;
@@ -73,7 +74,7 @@ const USAGE = [
   'longest',
   'nodes [--quick]',
   'report [--quick] [--publish]',
-  'guard [--against COMMIT]',
+  'guard [--against COMMIT] [--tls]',
   'queues [--quick] [--messages N]',
   `${Object.keys(BENCHES).join('|')} [--quick]`,
 ].map((line, index) => `${index === 0 ? 'usage:' : '      '} npm run bench -- ${line}`).join('\n');
@@ -104,7 +105,7 @@ const WHOLE: Readonly<Record<string, (options: BenchOptions, flags: Flags) => Pr
     return (await runOne('queues', (all) => benchQueues(all, messages), options)) === 0;
   },
   guard: async (_options, flags) => {
-    await runGuard(PROJECT, flags.against);
+    await runGuard(PROJECT, flags.against, flags.tls ?? false);
     return true;
   },
 };

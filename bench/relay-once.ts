@@ -3,12 +3,15 @@
  * build of Twinpost can be measured by the same bench. Options as JSON in the first argument, the result as
  * one line of JSON on stdout. In turns: one relay for each line on stdin, until that ends.
  */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { pathToFileURL } from 'node:url';
 
 import type { startCluster } from '../test/process/cluster.js';
-import { DOMAINS, relayThrough, startRelay, warm } from './relay-run.js';
+import { makeCertificate } from './certificate.js';
+import { DOMAINS, RELAY_GATEWAY, RELAY_SINK, relayThrough, startRelay, warm } from './relay-run.js';
 
 export interface RelayOnce {
   readonly messages: number;
@@ -18,6 +21,8 @@ export interface RelayOnce {
   readonly inTurns?: boolean;
   /** So many queues of one route, one a domain; else ten routes. */
   readonly queues?: number;
+  /** By STARTTLS to the gateway, and from it to the sink. */
+  readonly tls?: boolean;
 }
 
 interface ClusterModule {
@@ -30,12 +35,19 @@ const other = options.build === undefined ? undefined : ((await import(pathToFil
 const { queues } = options;
 const domains = queues === undefined ? DOMAINS : Array.from({ length: queues }, (_none, index) => `queue${index}.example`);
 const shape = queues === undefined ? {} : { domains: [], restRoute: { queues: 'domain' } };
-const cluster = await startRelay(shape, other?.startCluster);
+const folder = mkdtempSync(join(tmpdir(), 'twinpost-relay-'));
+const certificate = options.tls === true ? makeCertificate(folder) : undefined;
+const secured = certificate === undefined ? {} : {
+  gateway: { ...RELAY_GATEWAY, smtp: { tls: certificate.files } }, sinkSection: { ...RELAY_SINK, tls: certificate.files },
+};
+const cluster = await startRelay({ ...shape, ...secured }, other?.startCluster);
 try {
-  const relay = async (): Promise<void> => void process.stdout.write(`${JSON.stringify(await relayThrough(cluster, { count: options.messages, domains }))}\n`);
-  await warm(cluster, { count: options.warmMessages, domains });
+  const load = { domains, ...(certificate === undefined ? {} : { caFile: certificate.caFile }) };
+  const relay = async (): Promise<void> => void process.stdout.write(`${JSON.stringify(await relayThrough(cluster, { count: options.messages, ...load }))}\n`);
+  await warm(cluster, { count: options.warmMessages, ...load });
   if (options.inTurns === true) for await (const _line of createInterface({ input: process.stdin })) await relay();
   else await relay();
 } finally {
   await cluster.stop();
+  rmSync(folder, { recursive: true, force: true });
 }

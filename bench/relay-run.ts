@@ -50,12 +50,15 @@ export interface Relayed {
   readonly cost: readonly ProcessCost[];
 }
 
+export const RELAY_GATEWAY = { memory: { limit: '2GiB' }, delivery: { messages_per_connection: 1_000_000 } };
+export const RELAY_SINK = { verify: false };
+
 /** A gateway with two stores and a sink, with the memory and connections that the benches need. */
 export function startRelay(more: ClusterOptions = {}, start = startCluster): Promise<Cluster> {
   return start({
-    gateway: { memory: { limit: '2GiB' }, delivery: { messages_per_connection: 1_000_000 } },
+    gateway: RELAY_GATEWAY,
     store: { memory: { limit: '2GiB' } },
-    sinkSection: { verify: false },
+    sinkSection: RELAY_SINK,
     domains: DOMAINS,
     ...more,
   });

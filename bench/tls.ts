@@ -10,7 +10,6 @@
  *
  * What counts is the ratio of a round, whose turns follow each other; the table tells its median and range.
  */
-import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { createConnection } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -18,6 +17,7 @@ import { join } from 'node:path';
 import { connect } from 'node:tls';
 
 import { HOST } from '../test/process/cluster.js';
+import { makeCertificate } from './certificate.js';
 import { spread, table } from './format.js';
 import type { BenchOptions } from './options.js';
 import { relayBy, type PeerRelayed } from './peers.js';
@@ -32,8 +32,6 @@ const LOADS = ['TLS, kept connections', 'TLS, one message a connection', RESUMED
 const BOTH_SIDES = ['TLS in and out, kept connections'] as const;
 type TlsLoad = (typeof LOADS)[number] | (typeof BOTH_SIDES)[number];
 const OURS = 'Twinpost';
-const CERTIFICATE = 'twinpost';
-const MAKE_CA = join('configs', 'tls', 'make-test-ca.sh');
 
 interface TlsRow extends PeerRelayed {
   readonly [key: string]: unknown;
@@ -71,8 +69,7 @@ export async function benchTls(options: BenchOptions): Promise<{ rows: TlsRow[] 
   const running: Running[] = [];
   const rows: TlsRow[] = [];
   try {
-    const caFile = makeCertificate(folder);
-    const files = { cert: join(folder, `${CERTIFICATE}.crt`), key: join(folder, `${CERTIFICATE}.key`) };
+    const { files, caFile } = makeCertificate(folder);
     for (const isOutToo of [false, true]) {
       const sink = await startLoneSink(isOutToo ? { tls: files } : {});
       sinks.push(sink);
@@ -111,12 +108,6 @@ export async function benchTls(options: BenchOptions): Promise<{ rows: TlsRow[] 
   }
   console.log(`\n${tablesOf(rows)}`);
   return { rows };
-}
-
-/** Made for the address of loopback, where all servers are. Returns the authority's file. */
-function makeCertificate(folder: string): string {
-  execFileSync(MAKE_CA, [folder, `${CERTIFICATE}=${HOST}`], { stdio: 'pipe' });
-  return join(folder, 'ca.crt');
 }
 
 interface Turn {
