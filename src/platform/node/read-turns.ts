@@ -57,8 +57,11 @@ export class ReadTurns {
 
   /** False: it rests, what it has read is for its turn. */
   mayRead(connection: ReadingConnection): boolean {
-    this.#begin(this.#nowMs());
-    if (!this.#isOver()) return true;
+    const nowMs = this.#nowMs();
+    this.#begin(nowMs);
+    // What it takes now is charged to nobody else.
+    this.#lastMs = nowMs;
+    if (nowMs - this.#beganMs < TURN_MS) return true;
     this.rest(connection);
     return false;
   }
@@ -104,5 +107,8 @@ export class ReadTurns {
   }
 }
 
-/** All strangers of this process: clients, next hops, servers of policies and reports. */
+/**
+ * All strangers of this process: clients, and within TLS next hops, servers of policies and reports. What a next
+ * hop says in clear is short, or it is closed.
+ */
 export const STRANGERS = new ReadTurns();

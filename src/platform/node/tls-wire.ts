@@ -117,7 +117,6 @@ export class TlsWire extends Duplex implements ReadingConnection {
   }
 
   override _destroy(error: Error | null, done: Done): void {
-    STRANGERS.forget(this);
     this.socket.destroy();
     done(error);
   }

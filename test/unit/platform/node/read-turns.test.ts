@@ -79,6 +79,18 @@ describe('who holds what it has read', () => {
     for (const name of ['a', 'b', 'c']) world.turns.forget(world.of(name));
   });
 
+  test('what it took is not charged to who is read behind it', async () => {
+    const world = new World();
+    for (let i = 0; i < 5; i++) {
+      assert.equal(world.turns.mayRead(world.of('wire')), true);
+      world.nowMs += 4;
+    }
+    assert.equal(world.turns.mayRead(world.of('wire')), false);
+    for (const name of ['a', 'b']) assert.equal(world.read(name, 1), true);
+    await nextTurn();
+    assert.deepEqual(world.wentOn, ['wire', 'a', 'b'], 'all of them take less than a turn has');
+  });
+
   test('is not asked any more when another one has ended it in its turn', async () => {
     const world = new World();
     for (const name of ['a', 'b']) world.turns.rest(world.of(name));

@@ -106,7 +106,7 @@ function asked(t: TestContext, port: number): Promise<string[]> {
 }
 
 describe('of handshakes that cost much', () => {
-  test('with next hops one goes on in a turn; of cheap ones all', needsTls, async (t) => {
+  test('with next hops one goes on in a turn; of cheap ones more', needsTls, async (t) => {
     const port = await serverOf(t);
     assert.ok(await mostInATurn(await secured(t, port, 0)) > 1, 'else this test shows nothing');
     assert.equal(await mostInATurn(await secured(t, port, COSTLY_MS)), 1);
@@ -203,6 +203,7 @@ class Taken {
   isPaused = false;
   /** Pieces that came all the same. */
   unasked = 0;
+  largest = 0;
 
   constructor(socket: net.Socket, buffer: Uint8Array, ahead: Uint8Array, onPiece: (taken: Taken) => void) {
     this.wire = new TlsWire(socket, buffer, ahead);
@@ -211,6 +212,7 @@ class Taken {
     this.wire.on('data', (piece: Uint8Array) => {
       this.hash.update(piece);
       this.octets += piece.length;
+      this.largest = Math.max(this.largest, piece.length);
       if (this.isPaused) this.unasked++;
       onPiece(this);
     });
@@ -267,6 +269,7 @@ test('octets come in their order and all of them, in pieces that take turns, who
   while (!taken.every(({ isEnded }) => isEnded)) await nextTurn();
   const whole = createHash('sha256').update(sent).digest('hex');
   assert.deepEqual(taken.map(({ hash, octets, unasked }) => [octets, unasked, hash.digest('hex')]), taken.map(() => [OCTETS, 0, whole]));
+  assert.deepEqual(taken.map(({ largest }) => largest), taken.map(() => 4096), 'so much OpenSSL takes without asking anybody');
 });
 
 test('who does not take what TLS answers is not read from until he does', { timeout: 60_000 }, async (t) => {
@@ -313,4 +316,55 @@ test('a reset of the socket ends what lies on it, and says so', { timeout: 30_00
     });
   });
   assert.equal(await ended, 'ECONNRESET');
+});
+
+/** A wire over a socket that a server accepted, and who is on the other side. */
+async function connected(t: TestContext): Promise<{ wire: TlsWire; client: net.Socket }> {
+  const accepted = new Promise<TlsWire>((resolve) => {
+    const server = net.createServer((socket) => { resolve(new TlsWire(socket, Buffer.alloc(WIRE_BUFFER_BYTES))); });
+    t.after(() => { server.close(); });
+    server.listen(0, '127.0.0.1', () => { client.connect((server.address() as AddressInfo).port, '127.0.0.1'); });
+  });
+  const client = new net.Socket({ allowHalfOpen: true });
+  const wire = await accepted;
+  t.after(() => {
+    wire.destroy();
+    client.destroy();
+  });
+  wire.resume();
+  return { wire, client };
+}
+
+describe('the ends of a wire', { timeout: 30_000 }, () => {
+  test('who has ended his side still gets what is written, and then our end', async (t) => {
+    const OCTETS = 20_000_000;
+    const { wire, client } = await connected(t);
+    client.end();
+    await once(wire, 'end');
+    // Where only a whole socket stays open, Node has ended it by then.
+    await nextTurn();
+    wire.write(Buffer.alloc(OCTETS));
+    wire.end();
+    assert.ok(wire.socket.writableLength > 0, 'else this test shows nothing');
+    let got = 0;
+    client.on('data', (bytes) => { got += bytes.length; });
+    await once(client, 'end');
+    assert.equal(got, OCTETS);
+  });
+
+  test('a socket that is closed without a word closes it', async (t) => {
+    const { wire } = await connected(t);
+    wire.socket.destroy();
+    await once(wire, 'close');
+    assert.equal(wire.destroyed, true);
+  });
+
+  test('what is written between cork and uncork goes at once', async (t) => {
+    const { wire } = await connected(t);
+    wire.cork();
+    for (let i = 0; i < 3; i++) wire.write(Buffer.alloc(10));
+    assert.equal(wire.socket.writableLength, 30);
+    wire.uncork();
+    assert.equal(wire.socket.writableLength, 0);
+  });
 });
