@@ -30,6 +30,7 @@ import { SystemClock } from './clock.js';
 import { chainOf, usableTerms, whyNotByDane } from './dane.js';
 import { checkDnsName } from './dns-name.js';
 import { HostLookups, lookUpHost } from './host-lookup.js';
+import { CIPHERS, CURVES } from './key-exchange.js';
 import { clientConnection, failed } from './tls-transport.js';
 import { TlsWire, WIRE_BUFFER_BYTES } from './tls-wire.js';
 import { NodeConnection, NodeTransport } from './transport.js';
@@ -40,7 +41,9 @@ import { NodeConnection, NodeTransport } from './transport.js';
  */
 const VERIFIED_LEVEL = '@SECLEVEL=2';
 const UNJUDGED_LEVEL = '@SECLEVEL=1';
-const EVERY_CONTEXT = { minVersion: 'TLSv1.2', secureOptions: constants.SSL_OP_NO_RENEGOTIATION } as const;
+const EVERY_CONTEXT = {
+  minVersion: 'TLSv1.2', ecdhCurve: CURVES, secureOptions: constants.SSL_OP_NO_RENEGOTIATION,
+} as const;
 
 export interface ClientTransportOptions {
   /** Replies are short, and there may be ten thousand connections. */
@@ -153,7 +156,7 @@ export class ClientTransport implements MailTransport {
 }
 
 function ciphersAt(level: string): string {
-  return `${tls.DEFAULT_CIPHERS}:${level}`;
+  return `${CIPHERS}:${level}`;
 }
 
 function whyNotShown(socket: TLSSocket, dane: DaneTerms): string {

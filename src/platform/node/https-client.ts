@@ -18,6 +18,7 @@ import type { ClientRequest, IncomingMessage } from 'node:http';
 import { errorText } from '../../base/error-text.js';
 import type { Https, HttpsAnswer, HttpsQuestion } from '../https.js';
 import { checkDnsName } from './dns-name.js';
+import { CIPHERS, CURVES } from './key-exchange.js';
 import { TlsWire, WIRE_BUFFER_BYTES } from './tls-wire.js';
 
 export interface HttpsClientOptions {
@@ -134,7 +135,8 @@ class HttpsExchange {
     const { port, ca } = this.#options;
     return tls.connect({
       socket: new TlsWire(net.connect({ host: address, port, noDelay: true }), BUFFER),
-      servername: host, ALPNProtocols: ['http/1.1'], minVersion: 'TLSv1.2',
+      servername: host, ALPNProtocols: ['http/1.1'],
+      minVersion: 'TLSv1.2', ciphers: CIPHERS, ecdhCurve: CURVES,
       ...(ca === undefined ? {} : { ca }),
       secureOptions: constants.SSL_OP_NO_RENEGOTIATION,
       checkServerIdentity: (_name, certificate) => checkDnsName(host, certificate),
@@ -152,6 +154,9 @@ class HttpsExchange {
     if (!isOfUse) return this.#end({ kind: 'answer', status, type, text: '' });
     const encoding = headers['content-encoding'] ?? 'identity';
     if (encoding !== 'identity') return this.#fail('its answer is encoded');
+    // The end of the connection ends it then, and anybody on the way can make one.
+    const isMeasured = headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined;
+    if (!isMeasured) return this.#fail('its answer does not say how long it is, and may be cut short');
     const pieces: Uint8Array[] = [];
     let bytes = 0;
     response.on('data', (piece: Uint8Array) => {

@@ -17,6 +17,7 @@ import type { HandshakeResult } from '../transport.js';
 import { certificateFacts, checkPair, readPem } from './certificates.js';
 import type { CertificateFacts } from './certificates.js';
 import { FollowedFile } from './changing-files.js';
+import { CIPHERS, CURVES } from './key-exchange.js';
 import { certificateNames } from './tls-transport.js';
 import { wireOf } from './tls-wire.js';
 import type { TlsWire } from './tls-wire.js';
@@ -52,7 +53,7 @@ export function readServerTls(files: ServerTlsFiles): ServerTlsMaterial {
     cert: readPem('cert', certFile), key: readPem('key', keyFile),
     ...(clientCaFile === undefined ? {} : ofClients(clientCaFile)),
     minVersion: 'TLSv1.2',
-    ciphers: `${tls.DEFAULT_CIPHERS}:${SECURITY_LEVEL}`,
+    ciphers: `${CIPHERS}:${SECURITY_LEVEL}`, ecdhCurve: CURVES,
   };
   checkPair(material, certFile, keyFile);
   return material;

@@ -22,6 +22,7 @@ import { errorText } from '../../base/error-text.js';
 import type { Connection, ConnectionHandlers, Listener, Listening, Transport } from '../transport.js';
 import { checkPair, readPem } from './certificates.js';
 import { FollowedFile } from './changing-files.js';
+import { CIPHERS, CURVES } from './key-exchange.js';
 import { readIntoOwnBuffer } from './own-buffer.js';
 import {
   BUFFERED_BYTES_MAX, END_GRACE_MS, NodeConnection, READ_BUFFER_BYTES, tlsReason,
@@ -47,7 +48,7 @@ export interface TlsFiles {
 export function readTlsFiles({ caFile, certFile, keyFile }: TlsFiles): SecureContextOptions {
   const material = {
     ca: readPem('ca', caFile), cert: readPem('cert', certFile), key: readPem('key', keyFile),
-    minVersion: 'TLSv1.2',
+    minVersion: 'TLSv1.2', ciphers: CIPHERS, ecdhCurve: CURVES,
   } as const;
   checkPair(material, certFile, keyFile);
   return material;

@@ -61,6 +61,15 @@ test('an encoded answer is none', needsTls, async (t) => {
   assert.deepEqual(await asked(t, gzipped), { kind: 'failed', why: 'its answer is encoded', isUntrusted: false });
 });
 
+test('an answer that ends with its connection is none: anybody on the way can end that', needsTls, async (t) => {
+  const cut = ({ socket }: IncomingMessage): void => {
+    socket.end('HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\nversion: STSv1\r\n');
+  };
+  assert.deepEqual(await asked(t, cut), { kind: 'failed', why: 'its answer does not say how long it is, and may be cut short', isUntrusted: false });
+  const short = ({ socket }: IncomingMessage): void => { socket.end('HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nversion: STSv1\r\n'); };
+  assert.equal((await asked(t, short)).kind, 'failed');
+});
+
 test('four addresses are tried, and no more', needsTls, async (t) => {
   const answer = (_request: IncomingMessage, response: ServerResponse): void => { response.end('x'); };
   const dead = ['127.0.0.2', '127.0.0.3', '127.0.0.4'];
