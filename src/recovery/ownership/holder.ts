@@ -716,7 +716,7 @@ export class PartitionHolder {
     if (!isWaiting || !isMeant) return false;
     if (this.#unheardStores().length > 0) return this.#ports.stores.areAllKnown();
     return (this.#record ?? this.#known.newest) !== undefined
-      && !this.#counting.some((each) => this.#isUp(each) && !this.#saysNone(each));
+      && !this.#counting.some((each) => this.#isUp(each));
   }
 
   /** THE ONE ORDER of a person (16): false when it is not for this one, or one of these copies answers. */
@@ -742,8 +742,6 @@ export class PartitionHolder {
     const record = this.#record ?? this.#known.newest;
     if (record === undefined) return;
     const given = this.#counting;
-    // It is there, but has nothing: what is begun waits for it as little as for one that is away.
-    for (const each of given) if (this.#saysNone(each)) this.#noteApart(each.storeId, each.bootId);
     // With these goes what they alone had: a copy that left has the rest.
     const spared = this.#spared(record);
     // What only the record names is of an older history: it is not read, but taken in.
@@ -921,11 +919,6 @@ export class PartitionHolder {
    */
   #hasSpoken({ storeId, bootId }: RecordedMember): boolean {
     return this.#answers.byStore.get(storeId)?.bootId === bootId;
-  }
-
-  #saysNone(member: RecordedMember): boolean {
-    return this.#state === HolderState.ASKING && this.#hasSpoken(member)
-      && this.#answers.of(member) === undefined;
   }
 
   /** Whose session is only missing, and who lives, renews it. */
