@@ -25,6 +25,8 @@ export interface Certificates {
   readonly caFile: string;
   /** By an authority of which only `caFile` knows, or by `issuer`; `extension` is one more line of openssl's. */
   issue(name: string, days?: number, extension?: string, issuer?: CertificateFiles): CertificateFiles;
+  /** By the same authority; subjectAltName has `names` alone, or is missing where that is ''. */
+  issueFor(commonName: string, names: string): CertificateFiles;
   selfSigned(name: string): CertificateFiles;
 }
 
@@ -44,6 +46,14 @@ export function makeCertificates(kind: keyof typeof KEYS = 'ec'): Certificates |
     openssl('req', '-x509', ...newKey, '-days', '30', '-subj', `/CN=${name}`, '-addext', `subjectAltName=DNS:${name}`, '-keyout', own.keyFile, '-out', own.certFile);
     return own;
   };
+  const signed = (name: string, days: number, extensions: string, issuer: CertificateFiles): CertificateFiles => {
+    const own = pair();
+    const [request, file] = [`${own.keyFile}.csr`, `${own.keyFile}.ext`];
+    writeFileSync(file, extensions);
+    openssl('req', ...newKey, '-subj', `/CN=${name}`, '-keyout', own.keyFile, '-out', request);
+    openssl('x509', '-req', '-in', request, '-CA', issuer.certFile, '-CAkey', issuer.keyFile, '-CAcreateserial', '-days', String(days), '-extfile', file, '-out', own.certFile);
+    return own;
+  };
   let ca: CertificateFiles;
   try {
     ca = selfSigned('ca.test');
@@ -53,14 +63,8 @@ export function makeCertificates(kind: keyof typeof KEYS = 'ec'): Certificates |
   return {
     caFile: ca.certFile,
     selfSigned,
-    issue: (name, days = 30, extension = '', issuer = ca) => {
-      const own = pair();
-      const [request, extensions] = [`${own.keyFile}.csr`, `${own.keyFile}.ext`];
-      writeFileSync(extensions, `subjectAltName=DNS:${name},IP:127.0.0.2\n${extension}`);
-      openssl('req', ...newKey, '-subj', `/CN=${name}`, '-keyout', own.keyFile, '-out', request);
-      openssl('x509', '-req', '-in', request, '-CA', issuer.certFile, '-CAkey', issuer.keyFile, '-CAcreateserial', '-days', String(days), '-extfile', extensions, '-out', own.certFile);
-      return own;
-    },
+    issue: (name, days = 30, extension = '', issuer = ca) => signed(name, days, `subjectAltName=DNS:${name},IP:127.0.0.2\n${extension}`, issuer),
+    issueFor: (commonName, names) => signed(commonName, 30, names === '' ? '' : `subjectAltName=${names}`, ca),
   };
 }
 

@@ -266,6 +266,14 @@ describe('mail to a domain that enforces a policy', () => {
     ]]);
   });
 
+  test('waits for a certificate that has the host among its DNS names: a common name is none (RFC 8461 4.2)', needsTls, async (t) => {
+    assert.ok(certificates !== undefined);
+    const on = await world(t, { certificate: certificates.issueFor(MX, '') });
+    on.domain('sts.example', [MX], policyText('enforce', [MX]));
+    assert.match(await on.send('sts.example'), /^4\.7\.5 none no TLS with .*: the certificate has no DNS name in subjectAltName, and is to be for mx\.sts\.example/);
+    assert.deepEqual(on.hop.taken, []);
+  });
+
   test('does not go to the fallback of its route while a host fails by the policy, nor in clear while none takes connections', needsTls, async (t) => {
     assert.ok(certificates !== undefined);
     for (const [options, code] of [[{ certificate: certificates.selfSigned(MX) }, '4.7.5'], [{ offersStartTls: false }, '4.7.4']] as const) {

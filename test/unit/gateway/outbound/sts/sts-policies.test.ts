@@ -183,6 +183,7 @@ describe('the policy of a domain', () => {
     ['what is no policy', 'invalid', { text: 'hello: world' }],
     ['64 KiB and one octet', 'unreachable', { text: `${policyText('enforce', ['mx.sts.example'])}${'x'.repeat(65_536)}` }],
     ['a certificate for another name', 'untrusted', { certificate: certificates?.issue('other.example') }],
+    ['a certificate with a common name alone', 'untrusted', { certificate: certificates?.issueFor(HOST, '') }],
     ['an expired certificate', 'untrusted', { certificate: certificates?.issue(HOST, -1) }],
     ['a certificate by nobody', 'untrusted', { certificate: certificates?.selfSigned(HOST) }],
   ] as const) {
