@@ -88,6 +88,26 @@ function modeOf(policies: StsPolicies, domain = DOMAIN): Promise<string> {
   return new Promise((resolve) => { policies.ask(domain, (policy, isUnknown) => { resolve(isUnknown ? 'unknown' : policy === undefined ? 'nothing' : `${policy.mode} ${policy.mx.join()}`); }); });
 }
 
+/** Of a DNS and servers that answer before anything else happens, by what `textOf` says of a host; undefined: it is silent. */
+function answeredAtOnce(clock: { readonly ms: number }, textOf: (host: string) => string | undefined): StsPolicies {
+  const resolver: Resolver = {
+    ask(_name, type, done) {
+      const records = [type === 'TXT' ? 'v=STSv1; id=1;' : '93.184.216.34'];
+      done({ kind: 'found', records, isAuthentic: false } as unknown as DnsAnswer<typeof type>);
+    },
+  };
+  return new StsPolicies(undefined, {
+    clock: { nowMs: () => clock.ms, wallMs: () => clock.ms }, log: toldTo([]), resolver, onFetched: () => undefined,
+    lookup: new MxLookup({ ownNames: [], allowsPrivate: false, usesIpv6: false, usesMtaSts: true, connectionsMax: 1, connectionsPerAddressMax: 100 }, resolver),
+    https: {
+      ask({ host }, done) {
+        const text = textOf(host);
+        if (text !== undefined) done({ kind: 'answer', status: 200, type: 'text/plain', text });
+      },
+    },
+  });
+}
+
 /** When so many fetches have ended. */
 async function fetched({ results }: World, count: number): Promise<void> {
   while (results.length < count) await new Promise((resolve) => { setTimeout(resolve, 5); });
@@ -137,7 +157,7 @@ describe('the policy of a domain', () => {
     assert.equal(await modeOf(policies), 'none ');
   });
 
-  test('is renewed when half of its life is over, without anybody waiting; not where no mail goes any more', needsTls, async (t) => {
+  test('is renewed when half of its life is over, without anybody waiting', needsTls, async (t) => {
     const on = await world(t);
     const policies = on.start();
     await modeOf(policies);
@@ -150,16 +170,34 @@ describe('the policy of a domain', () => {
     on.aheadMs += DAY_MS - MINUTE_MS;
     assert.equal(await modeOf(policies), 'enforce mx.sts.example');
     assert.equal(on.server.asked.length, 2);
-    assert.ok(certificate !== undefined);
-    on.zone.set(`TXT _mta-sts.${DOMAIN}`, txt('v=STSv1; id=9'));
-    on.server.said.set(HOST, { certificate, text: policyText('enforce', ['mx.sts.example'], 31_557_600) });
-    await modeOf(policies);
-    on.aheadMs += 31 * DAY_MS;
+  });
+
+  test('is not renewed any more once no mail has gone there for thirty days', () => {
+    const [clock, asked] = [{ ms: 0 }, [] as string[]];
+    const policies = answeredAtOnce(clock, (host) => {
+      asked.push(host);
+      return policyText('enforce', ['mx.sts.example'], 31_557_600);
+    });
+    policies.ask(DOMAIN, () => undefined);
+    clock.ms = 30 * DAY_MS - 1;
     policies.tick();
+    assert.equal(asked.length, 2, 'until then it is');
+    clock.ms = 32 * DAY_MS;
     policies.tick();
-    // What a tick begins would be seen by this one.
-    await modeOf(policies);
-    assert.equal(on.server.asked.length, 3);
+    assert.deepEqual([asked.length, policies.count], [2, 1]);
+  });
+
+  test('counts for five minutes where its max_age is shorter', () => {
+    const [clock, asked] = [{ ms: 0 }, [] as string[]];
+    const policies = answeredAtOnce(clock, (host) => {
+      asked.push(host);
+      return policyText('enforce', ['mx.sts.example'], 60);
+    });
+    const count = (): number => {
+      policies.ask(DOMAIN, () => undefined);
+      return asked.length;
+    };
+    assert.deepEqual([0, 5 * MINUTE_MS - 1, 5 * MINUTE_MS].map((ms) => { clock.ms = ms; return count(); }), [1, 1, 2]);
   });
 
   test('is fetched anew when mail could not go by it, not more often than each five minutes', needsTls, async (t) => {
@@ -231,21 +269,9 @@ describe('ten thousand domains in line', () => {
 test('domains with silent servers, as many as there are, hold up no policy that is renewed', () => {
   const clock = { ms: 0 };
   const asked: string[] = [];
-  const resolver: Resolver = {
-    ask(_name, type, done) {
-      const records = [type === 'TXT' ? 'v=STSv1; id=1;' : '93.184.216.34'];
-      done({ kind: 'found', records, isAuthentic: false } as unknown as DnsAnswer<typeof type>);
-    },
-  };
-  const policies = new StsPolicies(undefined, {
-    clock: { nowMs: () => clock.ms, wallMs: () => clock.ms }, log: toldTo([]), resolver, onFetched: () => undefined,
-    lookup: new MxLookup({ ownNames: [], allowsPrivate: false, usesIpv6: false, usesMtaSts: true, connectionsMax: 1, connectionsPerAddressMax: 100 }, resolver),
-    https: {
-      ask({ host }, done) {
-        asked.push(host);
-        if (!host.includes('silent')) done({ kind: 'answer', status: 200, type: 'text/plain', text: policyText('enforce', ['mx.sts.example']) });
-      },
-    },
+  const policies = answeredAtOnce(clock, (host) => {
+    asked.push(host);
+    return host.includes('silent') ? undefined : policyText('enforce', ['mx.sts.example']);
   });
   policies.ask(DOMAIN, () => undefined);
   // More than half of its day.
@@ -259,19 +285,8 @@ test('domains with silent servers, as many as there are, hold up no policy that 
 
 describe('what is kept of policies is bounded', () => {
   /** Each domain has one, of these names. */
-  const policiesOf = (mxOf: (host: string) => readonly string[]): StsPolicies => {
-    const resolver: Resolver = {
-      ask(_name, type, done) {
-        const records = [type === 'TXT' ? 'v=STSv1; id=1;' : '93.184.216.34'];
-        done({ kind: 'found', records, isAuthentic: false } as unknown as DnsAnswer<typeof type>);
-      },
-    };
-    return new StsPolicies(undefined, {
-      clock: { nowMs: () => 0, wallMs: () => 0 }, log: toldTo([]), resolver, onFetched: () => undefined,
-      lookup: new MxLookup({ ownNames: [], allowsPrivate: false, usesIpv6: false, usesMtaSts: true, connectionsMax: 1, connectionsPerAddressMax: 100 }, resolver),
-      https: { ask({ host }, done) { done({ kind: 'answer', status: 200, type: 'text/plain', text: policyText('enforce', mxOf(host)) }); } },
-    });
-  };
+  const policiesOf = (mxOf: (host: string) => readonly string[]): StsPolicies =>
+    answeredAtOnce({ ms: 0 }, (host) => policyText('enforce', mxOf(host)));
 
   test('whoever fills the memory with names pushes out no policy of others', async () => {
     const longest = Array.from({ length: 16 }, (_, i) => `${String(i).padStart(3, '0')}.${'l'.repeat(60)}.${'l'.repeat(60)}.${'l'.repeat(60)}.${'l'.repeat(60)}`);
