@@ -131,6 +131,27 @@ describe('a certificate by TLSA records', () => {
     assert.equal(judged([tlsa('2 0 1', ca), tlsa('3 1 1', old)], [old, ca]), '', 'one that fits is enough');
   });
 
+  test('is not right below an authority of which the record holds all, once that is over; a bare key has no date', needsOpenssl, () => {
+    assert.ok(made !== undefined);
+    const { ca } = all();
+    const leaf = read(made.issue(HOST, 60));
+    const laterMs = Date.now() + 40 * DAY_MS;
+    assert.equal(judged([tlsa('2 0 0', ca)], [leaf]), '');
+    assert.equal(judged([tlsa('2 0 0', ca)], [leaf], [HOST], laterMs), NO_MATCH);
+    assert.equal(judged([tlsa('2 1 0', ca)], [leaf], [HOST], laterMs), '');
+  });
+
+  test('is not right below an authority that has the key, and not the name, of who has issued it', needsOpenssl, () => {
+    assert.ok(made !== undefined);
+    const own = made.selfSigned('one.ca.test');
+    const otherFile = `${own.certFile}.other`;
+    execFileSync('openssl', ['req', '-x509', '-key', own.keyFile, '-days', '30', '-subj', '/CN=other.ca.test', '-out', otherFile], { stdio: 'ignore' });
+    const leaf = read(made.issue(HOST, 30, 'authorityKeyIdentifier=none', own));
+    const other = new X509Certificate(readFileSync(otherFile));
+    assert.ok(other.ca && leaf.verify(other.publicKey));
+    for (const numbers of ['2 0 1', '2 0 0']) assert.equal(judged([tlsa(numbers, other)], [leaf, other]), NO_MATCH, numbers);
+  });
+
   test('is right when one record of several fits', needsOpenssl, () => {
     const { leaf, ca, other } = all();
     assert.equal(judged([tlsa('3 1 1', other), tlsa('3 1 1', leaf)], [leaf]), '');
@@ -153,6 +174,13 @@ describe('a certificate by TLSA records', () => {
     ];
     for (const record of unusable) assert.deepEqual(usableRecords([record]), [], JSON.stringify(record));
     assert.equal(judged([...unusable, digest], [leaf]), '', 'they do not spoil one that can be used');
+  });
+
+  test('is judged by 32 records at most', needsOpenssl, () => {
+    const { leaf, other } = all();
+    const others = (count: number): readonly TlsaData[] => Array<TlsaData>(count).fill(tlsa('3 1 1', other));
+    assert.equal(judged([...others(31), tlsa('3 1 1', leaf)], [leaf]), '');
+    assert.equal(judged([...others(32), tlsa('3 1 1', leaf)], [leaf]), NO_MATCH);
   });
 
   test('is judged by the strongest digest there is of each kind', needsOpenssl, () => {
