@@ -179,7 +179,8 @@ function keyOf(spki: Uint8Array): KeyObject {
 
 /**
  * The SubjectPublicKeyInfo as it stands in a certificate (RFC 5280 4.1): OpenSSL would write a key that it
- * has read in its own way, which need not be the same.
+ * has read in its own way, which need not be the same. That each part lies within the whole OpenSSL has found
+ * when it read the chain.
  */
 function publicKeyIn(der: Uint8Array): Uint8Array | undefined {
   const certificate = elementAt(der, 0);
@@ -194,7 +195,7 @@ function publicKeyIn(der: Uint8Array): Uint8Array | undefined {
     at = element.end;
   }
   const key = elementAt(der, at);
-  return key?.tag === SEQUENCE && key.end <= signed.end ? der.subarray(at, key.end) : undefined;
+  return key?.tag === SEQUENCE ? der.subarray(at, key.end) : undefined;
 }
 
 /** X.690 8.1: tag, length, content from `from` to `end`. */
