@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import { after, describe, test } from 'node:test';
-import { createServer } from 'node:tls';
+import tls, { createServer } from 'node:tls';
 
 import { DEFAULT_TIMEOUTS, State } from '../../../../src/gateway/outbound/pure/session-states.js';
 import type { Dispatcher, DispatcherOptions } from '../../../../src/gateway/outbound/dispatcher.js';
@@ -189,13 +189,18 @@ describe('TLS with a next hop', () => {
     assert.deepEqual(hop.named, []);
   });
 
-  test('is 1.2 or newer', needsTls, async () => {
+  test('is 1.2 or newer, also where Node is told to take older ones', needsTls, async (t) => {
+    const usual = tls.DEFAULT_MIN_VERSION;
+    tls.DEFAULT_MIN_VERSION = 'TLSv1';
+    t.after(() => { tls.DEFAULT_MIN_VERSION = usual; });
     const newer = await world({ tls: { minVersion: 'TLSv1.2', maxVersion: 'TLSv1.2' } });
     await deliver(newer, newer.queue('verify'), 1);
     assert.equal(newer.source.ended[0]?.result.tls?.version, 'TLSv1.2');
     const old = await world({ tls: { minVersion: 'TLSv1', maxVersion: 'TLSv1.1', ciphers: 'DEFAULT@SECLEVEL=0' } });
     await deliver(old, old.queue('encrypt'), 1);
-    assert.equal(old.source.ended[0]?.result.results[0]?.enhanced, '4.7.5');
+    const [said] = old.source.ended[0]?.result.results ?? [];
+    assert.equal(said?.enhanced, '4.7.5');
+    assert.match(said.text, /alert protocol version/);
   });
 
   test('is spoken by LMTP, and first where the route says so', needsTls, async () => {

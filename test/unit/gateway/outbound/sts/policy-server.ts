@@ -27,12 +27,12 @@ export class PolicyServer {
   readonly bodies: { readonly type: string; readonly bytes: Buffer }[] = [];
   readonly #server: https.Server;
 
-  constructor() {
+  constructor(options: tls.TlsOptions = {}) {
     const contextOf = (name: string): tls.SecureContext | undefined => {
       const own = this.said.get(name)?.certificate;
       return own === undefined ? undefined : tls.createSecureContext({ cert: readFileSync(own.certFile), key: readFileSync(own.keyFile) });
     };
-    this.#server = https.createServer({ SNICallback: (name, done) => { done(null, contextOf(name)); } }, (request, response) => {
+    this.#server = https.createServer({ ...options, SNICallback: (name, done) => { done(null, contextOf(name)); } }, (request, response) => {
       const host = request.headers.host ?? '';
       this.asked.push(`${request.method ?? ''} ${host} ${request.url ?? ''}`);
       const said = this.said.get(host);
