@@ -227,8 +227,9 @@ export class MxDestination implements LaneHome {
     this.#failures = 0;
     this.#downSinceWallMs = undefined;
     const pool = this.#ports.poolOf(way, this.#hop);
-    if (this.#state !== S.ROUTED) this.#transition(S.ROUTED);
+    // Without a way it has no pool.
     if (pool !== this.#pool) {
+      this.#transition(S.ROUTED);
       this.#pool?.remove(this.#lane);
       this.#pool = pool;
       this.#ports.onWay(this.#lane.queue, pool.hostNames);
