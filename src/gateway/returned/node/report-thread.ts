@@ -3,8 +3,10 @@
  * exception, all of the heap, it costs that mail its details, a bounded time, and a new thread.
  *
  *   NONE ─ read() ─▶ LOADING ─ 'ready' ─▶ BUSY ─ answer ─▶ IDLE ─ read() ─▶ BUSY
- *     ▲                 └───────────────────┴─ late, error, exit ─┐
- *     └───────────── the mail is given up: failed or late ◀───────┘
+ *     ▲                 └──────────────────┤                └─ error, exit ──┐
+ *     │                                    │ late, error, exit: the mail     │
+ *     │                                    │ is given up, failed or late     │
+ *     └────────────────────────────────────┴─────────────────────────────────┘
  */
 import { Worker } from 'node:worker_threads';
 import { BrokenRule, readShape } from '../../../base/json-shape.js';
