@@ -2,9 +2,10 @@
  * `twinpost config check --dns`: what those to whom a gateway sends look for in the DNS, and what it says.
  *
  *   each source        a PTR record of its address that names what it says in EHLO, and that name has the
- *                      address: many refuse others. An SPF record of the name: reports are judged by it
- *                      (RFC 7208 2.4)
- *   its host name      without sources: an address, and a PTR record of each that leads back to the name; SPF
+ *                      address: many refuse others. What SPF of the name says of the address: reports are
+ *                      judged by it (RFC 7208 2.4)
+ *   its host name      without sources: an address, and a PTR record of each that leads back to the name;
+ *                      what SPF of the name says of each
  *   domains that sign  DKIM, SPF and DMARC of each of `dkim` (gateway/explain/sender-findings.ts)
  *   return addresses   of each domain of `verp` and `srs`: it is what SPF judges that mail by, so the same
  *                      of its SPF; and MX records that lead here, or no report comes back. Those of
@@ -26,7 +27,7 @@ import { pointerName, reversedAddress } from '../base/reversed-address.js';
 import type { GatewayConfig } from '../config/types.js';
 import { publishedKeys } from '../gateway/dkim/node/public-record.js';
 import {
-  Asker, domainFindings, isTranslated, recordsOf, spfFindings, spfRecordFinding, unknown,
+  Asker, domainFindings, ehloSpfFindings, isTranslated, recordsOf, spfFindings, unknown,
 } from '../gateway/explain/sender-findings.js';
 import { listAnswer } from '../gateway/inbound/blocklists.js';
 import { isIpv6 } from '../gateway/outbound/pure/source-choice.js';
@@ -127,14 +128,20 @@ async function sourcesFindings(
   sources: readonly MailSource[], resolver: Resolver, asker: Asker,
 ): Promise<DnsFinding[]> {
   const findings: DnsFinding[] = [];
+  /** By what is said in EHLO: addresses that others see. */
+  const seen = new Map<string, readonly string[]>();
   for (const source of sources) {
-    if (isTranslated(source.address)) {
-      const family = isIpv6(source.address) ? 'AAAA' : 'A';
-      findings.push(...await addressFindings(source.name, family, asker));
+    const { address, name } = source;
+    let addresses = [address];
+    if (isTranslated(address)) {
+      const found = await addressFindings(name, isIpv6(address) ? 'AAAA' : 'A', asker);
+      findings.push(...found.findings);
+      addresses = found.addresses;
     } else findings.push(await sourceFinding(source, resolver, asker));
+    seen.set(name, [...seen.get(name) ?? [], ...addresses]);
   }
-  for (const name of new Set(sources.map((source) => source.name))) {
-    findings.push(await spfRecordFinding(name, asker, 'advice'));
+  for (const [name, addresses] of seen) {
+    findings.push(...await ehloSpfFindings(name, [...new Set(addresses)], asker));
   }
   return findings;
 }
@@ -171,21 +178,24 @@ async function listFinding(list: string, asker: Asker): Promise<DnsFinding> {
 }
 
 async function hostFindings(host: string, family: 'A' | 'AAAA', asker: Asker): Promise<DnsFinding[]> {
-  const findings = await addressFindings(host, family, asker);
-  findings.push(await spfRecordFinding(host, asker, 'advice'));
-  return findings;
+  const { findings, addresses } = await addressFindings(host, family, asker);
+  return [...findings, ...await ehloSpfFindings(host, addresses, asker)];
 }
 
-async function addressFindings(host: string, family: 'A' | 'AAAA', asker: Asker): Promise<DnsFinding[]> {
+/** Addresses that the name has, and whether each leads back to it. */
+async function addressFindings(
+  host: string, family: 'A' | 'AAAA', asker: Asker,
+): Promise<{ readonly findings: readonly DnsFinding[]; readonly addresses: string[] }> {
   const answer = await asker.ask(host, family);
-  if (answer.kind === 'failed') return [unknown(family, host, answer.why)];
-  const addresses = recordsOf(answer);
+  if (answer.kind === 'failed') return { findings: [unknown(family, host, answer.why)], addresses: [] };
+  const addresses = [...recordsOf(answer)];
   if (addresses.length === 0) {
-    return [{ verdict: asker.ofSender, text: `${host} (said in EHLO) has no address` }];
+    const text = `${host} (said in EHLO) has no address`;
+    return { findings: [{ verdict: asker.ofSender, text }], addresses };
   }
   const findings: DnsFinding[] = [];
   for (const address of addresses) findings.push(await pointerFinding(host, address, asker));
-  return findings;
+  return { findings, addresses };
 }
 
 async function pointerFinding(host: string, address: string, asker: Asker): Promise<DnsFinding> {

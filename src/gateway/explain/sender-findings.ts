@@ -94,22 +94,40 @@ export async function domainFindings(
 export async function spfFindings(
   domain: string, sources: readonly MailSource[], asker: Asker,
 ): Promise<readonly DnsFinding[]> {
-  const findings = [await spfRecordFinding(domain, asker, asker.ofSender)];
+  const sender = { reversePath: `postmaster@${domain}`, text: `mail of ${domain}` };
+  const record = await spfRecordFinding(domain, asker, asker.ofSender);
+  return [record, ...await spfResults(sender, sources, asker)];
+}
+
+/** The same of reports, which have the null reverse-path: by the name that is said in EHLO (RFC 7208 2.4). */
+export async function ehloSpfFindings(
+  name: string, addresses: readonly string[], asker: Asker,
+): Promise<readonly DnsFinding[]> {
+  const record = await spfRecordFinding(name, asker, 'advice');
+  const sender = { reversePath: '', text: `reports of ${name} (EHLO)` };
+  return [record, ...await spfResults(sender, addresses.map((address) => ({ address, name })), asker)];
+}
+
+async function spfResults(
+  { reversePath, text: whose }: { readonly reversePath: string; readonly text: string },
+  sources: readonly MailSource[], asker: Asker,
+): Promise<readonly DnsFinding[]> {
   const seen = sources.filter(({ address }) => !isTranslated(address));
-  if (seen.length === 0) return findings;
+  if (seen.length === 0) return [];
   // Loaded here alone: it is large, and few commands need it.
   const [{ spfVerdict }, { CheckQuestions }] = await Promise.all([
     import('../inbound/sender-checks/node/spf-check.js'),
     import('../inbound/sender-checks/node/check-questions.js'),
   ]);
+  const findings: DnsFinding[] = [];
   for (const { address, name } of seen) {
     const questions = new CheckQuestions((of, type) => asker.ask(of, type));
     const { result } = await spfVerdict(
-      { client: address, helo: name, hostName: name, reversePath: `postmaster@${domain}` }, questions,
+      { client: address, helo: name, hostName: name, reversePath }, questions,
     );
     // Without a record it has been told already.
     if (result === 'none') continue;
-    const text = `mail of ${domain} by ${address}: SPF says ${result}`;
+    const text = `${whose} by ${address}: SPF says ${result}`;
     findings.push({ verdict: SPF_VERDICTS[result] ?? asker.ofSender, text });
   }
   return findings;
@@ -143,7 +161,7 @@ function keyTrouble(found: string, wanted: string): string {
 }
 
 /** `missing`: what it is where there is none. */
-export async function spfRecordFinding(
+async function spfRecordFinding(
   name: string, asker: Asker, missing: 'bad' | 'advice',
 ): Promise<DnsFinding> {
   const found = await textsOf(name, 'v=spf1', asker);

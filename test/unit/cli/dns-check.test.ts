@@ -112,7 +112,7 @@ describe('config check --dns', () => {
   test('says what is as it should be', async (t) => {
     assert.deepEqual(await check(t, GOOD), [
       0,
-      '# dns: 192.0.2.7 leads back to gw.test (PTR)', '# dns: gw.test has one SPF record', `# dns: ${KEY} has the key that signs (DKIM)`,
+      '# dns: 192.0.2.7 leads back to gw.test (PTR)', '# dns: gw.test has one SPF record', '# dns: reports of gw.test (EHLO) by 192.0.2.7: SPF says pass', `# dns: ${KEY} has the key that signs (DKIM)`,
       '# dns: ours.example has one SPF record', '# dns: _dmarc.ours.example has one DMARC record (reject)', '# dns: the resolver looks at DNSSEC: DANE is used',
     ]);
   });
@@ -122,6 +122,8 @@ describe('config check --dns', () => {
     ['a PTR that leads elsewhere', 1, { 'PTR 7.2.0.192.in-addr.arpa': ['other.test'] }, '! twinpost: dns: 192.0.2.7 does not lead back to gw.test: its PTR record says other.test'],
     ['no PTR', 1, { 'PTR 7.2.0.192.in-addr.arpa': undefined }, '! twinpost: dns: 192.0.2.7 does not lead back to gw.test: its PTR record says nothing'],
     ['no SPF of its own name', 0, { 'TXT gw.test': undefined }, '! twinpost: dns: advice: gw.test has no SPF record'],
+    ['an SPF record of its own name that lets its address send nothing', 1, { 'TXT gw.test': ['v=spf1 -all'] }, '! twinpost: dns: reports of gw.test (EHLO) by 192.0.2.7: SPF says fail'],
+    ['an SPF record of its own name that nobody can read', 1, { 'TXT gw.test': ['v=spf1 junk -all'] }, '! twinpost: dns: reports of gw.test (EHLO) by 192.0.2.7: SPF says permerror'],
     ['another key', 1, { [`TXT ${KEY}`]: [publicRecord(other)] }, `! twinpost: dns: ${KEY} has another key: publish "${publicRecord(publicKey)}"`],
     ['a key twice', 1, { [`TXT ${KEY}`]: [publicRecord(other), publicRecord(publicKey)] }, `! twinpost: dns: ${KEY} has 2 records, and which of them counts is not said: publish "${publicRecord(publicKey)}"`],
     ['a key of another kind', 1, { [`TXT ${KEY}`]: [publicRecord(publicKey).replace('k=rsa', 'k=ed25519')] }, `! twinpost: dns: ${KEY} says that its key is of kind ed25519: publish "${publicRecord(publicKey)}"`],
@@ -151,10 +153,10 @@ describe('config check --dns', () => {
     ]);
     const [only] = await check(t, { ...GOOD, 'PTR 7.2.0.192.in-addr.arpa': ['other.test'] }, [], { routes });
     assert.equal(only, 0);
-    const [of, ...bySource] = await check(t, { ...zone, 'TXT ours.example': ['v=spf1 -all'] }, [{ address: '127.0.0.2', name: 'two.test' }], { routes });
+    const [of, ...bySource] = await check(t, { ...zone, 'TXT ours.example': ['v=spf1 -all'], 'TXT two.test': ['v=spf1 -all'] }, [{ address: '127.0.0.2', name: 'two.test' }], { routes });
     assert.deepEqual([of, ...bySource.filter((line) => /PTR|SPF says/.test(line))], [
       0, '! twinpost: dns: advice: source 127.0.0.2 (two.test in EHLO): its PTR record says nothing, and not two.test',
-      '! twinpost: dns: advice: mail of ours.example by 127.0.0.2: SPF says fail',
+      '! twinpost: dns: advice: reports of two.test (EHLO) by 127.0.0.2: SPF says fail', '! twinpost: dns: advice: mail of ours.example by 127.0.0.2: SPF says fail',
     ]);
     const [code, ...lines] = await check(t, GOOD, [], { routes: [...routes, { domain: 'a.example', via: 'smtp://smrthost.example:25' }] });
     assert.deepEqual([code, lines.at(-1)], [1, '! twinpost: dns: next hop smrthost.example: it has no address']);
@@ -172,9 +174,10 @@ describe('config check --dns', () => {
   test('looks at each source instead of the host name', async (t) => {
     const [code, ...lines] = await check(t, OF_SOURCES, sources);
     assert.equal(code, 0);
-    assert.deepEqual(lines.slice(0, 4), [
+    assert.deepEqual(lines.slice(0, 6), [
       '# dns: 127.0.0.2 and two.test lead to each other (PTR, EHLO)', '# dns: ::1 and six.test lead to each other (PTR, EHLO)',
-      '# dns: two.test has one SPF record', '# dns: six.test has one SPF record',
+      '# dns: two.test has one SPF record', '# dns: reports of two.test (EHLO) by 127.0.0.2: SPF says pass',
+      '# dns: six.test has one SPF record', '# dns: reports of six.test (EHLO) by ::1: SPF says pass',
     ]);
     assert.ok(lines.includes('# dns: mail of ours.example by 127.0.0.2: SPF says pass'), lines.join('\n'));
     assert.ok(lines.includes('# dns: mail of ours.example by ::1: SPF says pass'), lines.join('\n'));
@@ -185,6 +188,7 @@ describe('config check --dns', () => {
     ['leads elsewhere', 1, { 'PTR 2.0.0.127.in-addr.arpa': ['other.test'] }, '! twinpost: dns: source 127.0.0.2 (two.test in EHLO): its PTR record says other.test, and not two.test'],
     ['has a name with another address', 1, { 'AAAA six.test': ['::2'] }, '! twinpost: dns: source ::1 (six.test in EHLO): AAAA of six.test says ::2'],
     ['may not send for a domain that signs', 1, { 'TXT ours.example': ['v=spf1 a:two.test -all'] }, '! twinpost: dns: mail of ours.example by ::1: SPF says fail'],
+    ['may not send reports by its own name', 1, { 'TXT six.test': ['v=spf1 ip6:::2 -all'] }, '! twinpost: dns: reports of six.test (EHLO) by ::1: SPF says fail'],
     ['is not answered for', 3, { 'A two.test': 'fails' }, '! twinpost: dns: source 127.0.0.2 (two.test in EHLO): no answer on A of two.test: 127.0.0.1: SERVFAIL'],
   ] as const) {
     test(`says of a source that it ${what}`, async (t) => {
