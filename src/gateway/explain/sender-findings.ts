@@ -1,7 +1,7 @@
 /**
  * What receivers find in the DNS of a domain that we send for, for `config check --dns` and `explain`:
  *
- *   DKIM     of each key that we sign with: the public key, alone, with its kind and hash
+ *   DKIM     of each key that we sign with: the public key, alone, with its kind, hash and use
  *   SPF      one record, and whether it lets each of our addresses send, as those judge it who take mail
  *   DMARC    one record where all look for it (RFC 7489, RFC 9989), and its policy
  *
@@ -146,15 +146,26 @@ async function keyFinding({ name, record }: PublishedKey, asker: Asker): Promise
   const what = only === undefined ? 'has no record'
     : found.length > 1 ? `has ${String(found.length)} records, and which of them counts is not said`
       : keyTrouble(only, record);
-  if (what === '') return { verdict: 'good', text: `${name} has the key that signs (DKIM)` };
-  return { verdict: 'bad', text: `${name} ${what}: publish "${record}"` };
+  if (what !== '') return { verdict: 'bad', text: `${name} ${what}: publish "${record}"` };
+  const has = `${name} has the key that signs (DKIM)`;
+  if (!tagOf(only ?? '', 't').split(':').includes('y')) return { verdict: 'good', text: has };
+  const text = `${has}, and says that this is a test (t=y): its signatures count as none`;
+  return { verdict: 'advice', text };
 }
 
 /** As who verifies reads it (RFC 6376 3.6.1): why what is published does not serve; '' if it does. */
 function keyTrouble(found: string, wanted: string): string {
-  if (tagOf(found, 'p') !== tagOf(wanted, 'p')) return 'has another key';
+  const version = tagOf(found, 'v') || 'DKIM1';
+  if (version !== 'DKIM1') return `says that it is of version ${version}`;
+  const key = tagOf(found, 'p');
+  if (key === '') return 'has an empty key (p=), which revokes it';
+  if (key !== tagOf(wanted, 'p')) return 'has another key';
   const kind = tagOf(found, 'k') || 'rsa';
   if (kind !== tagOf(wanted, 'k')) return `says that its key is of kind ${kind}`;
+  const services = tagOf(found, 's') || '*';
+  if (!services.split(':').some((service) => service === '*' || service === 'email')) {
+    return `says that it is for ${services}, and not for email (s=)`;
+  }
   const hashes = tagOf(found, 'h');
   return hashes === '' || hashes.split(':').includes('sha256') ? ''
     : `says that it is for ${hashes}, and we sign by sha256`;
