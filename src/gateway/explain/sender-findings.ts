@@ -19,6 +19,9 @@ const SPF_VERDICTS: Readonly<Partial<Record<string, DnsFinding['verdict']>>> = {
   pass: 'good', neutral: 'advice', temperror: 'unknown',
 };
 
+/** Of `p`, `sp` and `np`. One odd value, and the record asks for nothing (RFC 7489 6.6.3). */
+const POLICIES: readonly string[] = ['none', 'quarantine', 'reject'];
+
 /** Above a domain a DMARC record is looked for at names of so many labels at most (RFC 9989 4.10). */
 const ABOVE_LABELS_MAX = 7;
 
@@ -200,7 +203,7 @@ async function dmarcFinding(domain: string, asker: Asker): Promise<DnsFinding> {
     if (name === domain) continue;
     const found = await dmarcAt(name, 'sp', asker);
     if (found?.verdict === 'unknown') return found;
-    // It has several: who adds one for the domain alone has not mended that.
+    // It has several, or an odd one: who adds one for the domain alone has not mended that.
     if (found?.verdict === 'bad' && name === organization) return found;
     if (found?.verdict !== 'good') continue;
     if (name === organization) return { ...found, text: `${found.text}, which ${domain} is under` };
@@ -219,6 +222,15 @@ async function dmarcAt(domain: string, tag: 'p' | 'sp', asker: Asker): Promise<D
   const [only, ...others] = found;
   if (only === undefined) return undefined;
   if (others.length > 0) return { verdict: 'bad', text: severalText(name, found, 'DMARC') };
+  const odd = ['p', 'sp', 'np'].find((of) => {
+    const said = tagOf(only, of).toLowerCase();
+    return said !== '' && !POLICIES.includes(said);
+  });
+  if (odd !== undefined) {
+    const text = `${name} says ${odd}=${tagOf(only, odd)}, which is no policy (DMARC): publish none, `
+      + 'quarantine or reject';
+    return { verdict: 'bad', text };
+  }
   const policy = tagOf(only, tag) || tagOf(only, 'p') || 'none, as it names none';
   return { verdict: 'good', text: `${name} has one DMARC record (${policy})` };
 }

@@ -81,6 +81,9 @@ describe('config check --dns', () => {
     const [none, ...missing] = await check(t, { ...zone, 'TXT _dmarc.ours.example': [] }, [], { dkim });
     assert.equal(none, 1);
     assert.ok(missing.includes('! twinpost: dns: _dmarc.news.ours.example has no DMARC record'), missing.join('\n'));
+    const [odd, ...odds] = await check(t, { ...zone, 'TXT _dmarc.ours.example': ['v=DMARC1; p=all'] }, [], { dkim });
+    assert.equal(odd, 1);
+    assert.ok(odds.includes('! twinpost: dns: _dmarc.ours.example says p=all, which is no policy (DMARC): publish none, quarantine or reject'), odds.join('\n'));
     const [two, ...several] = await check(t, { ...zone, 'TXT _dmarc.ours.example': ['v=DMARC1; p=reject', 'v=DMARC1; p=none'] }, [], { dkim });
     assert.equal(two, 1);
     assert.ok(several.includes('! twinpost: dns: _dmarc.ours.example has 2 DMARC records: none of them counts'), several.join('\n'));
@@ -138,6 +141,9 @@ describe('config check --dns', () => {
     ['no key', 1, { [`TXT ${KEY}`]: undefined }, `! twinpost: dns: ${KEY} has no record: publish "${publicRecord(publicKey)}"`],
     ['two SPF records', 1, { 'TXT ours.example': ['v=spf1 a', 'V=SPF1 mx'] }, '! twinpost: dns: ours.example has 2 SPF records: none of them counts'],
     ['no DMARC', 1, { 'TXT _dmarc.ours.example': undefined }, '! twinpost: dns: _dmarc.ours.example has no DMARC record'],
+    ['a DMARC policy that is none', 1, { 'TXT _dmarc.ours.example': ['v=DMARC1; p=nonsense'] }, '! twinpost: dns: _dmarc.ours.example says p=nonsense, which is no policy (DMARC): publish none, quarantine or reject'],
+    ['a DMARC policy of subdomains that is none', 1, { 'TXT _dmarc.ours.example': ['v=DMARC1; p=reject; sp=nobody'] }, '! twinpost: dns: _dmarc.ours.example says sp=nobody, which is no policy (DMARC): publish none, quarantine or reject'],
+    ['a DMARC policy in capitals', 0, { 'TXT _dmarc.ours.example': ['v=DMARC1; p=Reject; sp=NONE'] }, '# dns: _dmarc.ours.example has one DMARC record (Reject)'],
     ['no answer', 3, { 'TXT ours.example': 'fails' }, '! twinpost: dns: no answer on TXT of ours.example: 127.0.0.1: SERVFAIL'],
   ] as const) {
     test(`says that there is ${what}`, async (t) => {
