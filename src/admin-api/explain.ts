@@ -12,7 +12,7 @@ const asked = z.string().max(TO_CHARACTERS_MAX);
 export const explainQuestion = z.object({
   /** An address, a domain, or the name of a queue. */
   to: z.string('to is an address, a domain or the name of a queue').min(1).max(TO_CHARACTERS_MAX),
-  /** The reverse-path that the mail has; '': the null one. */
+  /** The reverse-path that the mail has, in angle brackets or without; '' and <>: the null one. */
   from: asked.default(''),
   /** "address:port" that it comes in by; '': the first one. */
   listener: asked.default(''),
@@ -88,7 +88,10 @@ const explainedWay = z.object({
 });
 export type ExplainedWay = Readonly<z.output<typeof explainedWay>>;
 
-/** GET /api/v1/explain?to=…: 400 when that is nothing that mail goes to, 409 when mail would be refused. */
+/**
+ * GET /api/v1/explain?to=…: 400 when that is nothing that mail goes to, or `from` is no reverse-path; 409 when
+ * mail would be refused.
+ */
 export const explainAnswer = z.object({
   to: explainedTo,
   /** None: mail ends here. Several: by an alias. */

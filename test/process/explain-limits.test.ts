@@ -48,6 +48,8 @@ test('explain names the limit that binds: back-off, an order, concurrency; and s
     assert.deepEqual([wrong.code, /^twinpost: 'nobody' is no address .*no domain and no queue; there are the routes x\.example/m.test(wrong.error)], [2, true], wrong.error);
     const from = await asked('bob@x.example', '--listener', '127.0.0.1:1');
     assert.deepEqual([from.code, /^twinpost: no listener '127\.0\.0\.1:1'; there are: /m.test(from.error)], [2, true], from.error);
+    const news = await asked('bob@x.example', '--from', 'News <a@x.example>');
+    assert.deepEqual([news.code, /^twinpost: 'News <a@x\.example>' is no reverse-path \(local part\)/m.test(news.error)], [2, true], news.error);
 
     await cluster.gateway.kill();
     const none = await explain();

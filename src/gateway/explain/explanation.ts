@@ -106,14 +106,15 @@ interface Found {
 export async function explained(
   question: ExplainQuestion, options: ExplainOptions, ports: ExplainPorts,
 ): Promise<ExplainAnswer> {
-  const { to, routed } = meantAndRouted(question, options, ports);
+  const from = reversePathOf(question.from);
+  const { to, routed } = meantAndRouted({ ...question, from }, options, ports);
   const { retry: { firstMs, maxMs }, lifetimeMs } = options;
   const untilMs = ports.clock.nowMs() + WAYS_MS_MAX;
   const time = new AnswerTime(ANSWER_MS, ports.resolver);
   const ways: ExplainedWay[] = [];
   let sender: readonly DnsFinding[] = [];
   try {
-    const asked = senderOf(question.from, routed, options, { ...ports, time });
+    const asked = senderOf(from, routed, options, { ...ports, time });
     for (const one of routed.slice(0, WAYS_MAX)) {
       if (ways.length > 0 && ports.clock.nowMs() >= untilMs) break;
       ways.push(await wayOf(to, one, options, { ...ports, time }));
@@ -126,6 +127,17 @@ export async function explained(
     to, ways, left_out: routed.length - ways.length, sender,
     retries: { first_ms: firstMs, max_ms: maxMs, lifetime_ms: lifetimeMs },
   };
+}
+
+/** As MAIL takes it, in its angle brackets or without them. */
+function reversePathOf(from: string): string {
+  const text = from.startsWith('<') ? from : `<${from}>`;
+  const path = parsePath(text, 0, toAscii);
+  const why = typeof path === 'string' ? path : path.end < text.length ? 'there is more behind it'
+    : path.address !== '' && path.domain === '' ? 'domain is missing' : '';
+  if (typeof path !== 'string' && why === '') return path.address;
+  const isNone = `'${from}' is no reverse-path (${why})`;
+  throw new NotExplained('question', `${isNone}: say USER@DOMAIN, or <> for the null one`);
 }
 
 /** Nobody but the operator's own sees it where none is by MX. */

@@ -144,6 +144,21 @@ describe('explain', () => {
     assert.deepEqual([none.code, none.errors], [2, ['! twinpost: no listener \'127.0.0.1:1\'; there are: 127.0.0.1:2525, 127.0.0.1:2587']]);
   });
 
+  test('takes a reverse-path as MAIL does, in its brackets or without, and nothing else', async (t) => {
+    const of = async (from: string): Promise<readonly (string | number)[]> => {
+      const { code, out, errors } = await explain(t, 'x@there.example', '--listener', '127.0.0.1:2587', '--from', from);
+      return [code, ...out.filter((line) => line.startsWith('queue')), ...errors];
+    };
+    for (const from of ['a@news.example', '<a@news.example>', '<@relay.example:a@News.example>']) assert.deepEqual(await of(from), [0, 'queue     bulk'], from);
+    for (const from of ['', '<>']) assert.deepEqual(await of(from), [0, 'queue     default/there.example'], from);
+    for (const [from, why] of [
+      ['bad from@@', 'local part'], ['News <a@news.example>', 'local part'], ['a@news.example ', 'domain'], ['<a@news.example> ', 'there is more behind it'],
+      ['a@news.example>', 'there is more behind it'], ['a', 'domain is missing'], ['postmaster', 'domain is missing'],
+    ] as const) {
+      assert.deepEqual(await of(from), [2, `! twinpost: '${from}' is no reverse-path (${why}): say USER@DOMAIN, or <> for the null one`]);
+    }
+  });
+
   for (const [recipient, code, line] of [
     ['x@null.example', 1, 'NO WAY    5.1.10 the domain null.example takes no mail (null MX)'],
     ['x@nowhere.example', 1, 'NO WAY    5.1.2 the domain nowhere.example does not exist'],
