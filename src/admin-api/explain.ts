@@ -90,7 +90,7 @@ export type ExplainedWay = Readonly<z.output<typeof explainedWay>>;
 
 /**
  * GET /api/v1/explain?to=…: 400 when that is nothing that mail goes to, or `from` is no reverse-path; 409 when
- * mail would be refused.
+ * mail would be refused; 503 when another must be asked who is there, or too many ask.
  */
 export const explainAnswer = z.object({
   to: explainedTo,

@@ -3,8 +3,9 @@
  * limits it now. A gateway that runs is asked, by what it has in force; or with --config a file says it, and
  * the DNS is asked from here (gateway/explain/explanation.ts), whether a gateway runs or not.
  *
- *   a way ─► 0      none, for good ─► 1      nobody could tell just now (DNS, HTTP), or a gateway of the
- *                                            group could not tell what limits the queue ─► 3
+ *   a way ─► 0      none, for good ─► 1      nobody could tell just now (DNS, HTTP, no gateway answers), or
+ *                                            one of the group could not tell what limits the queue ─► 3
+ *   wrong usage, or a file that nothing can be told by ─► 2
  */
 import type { Argv } from 'yargs';
 import type {
@@ -41,11 +42,16 @@ import type { AskedGateway } from './explained-limits.js';
 import { ownText } from './options.js';
 import { counted, printable } from './tables.js';
 
+const NO_WAY = 1;
+const UNUSABLE = 2;
 /** Nobody could tell: as of a gateway that does not answer. */
 const CANT_TELL = 3;
+const CODES = { question: UNUSABLE, answer: NO_WAY, unknown: CANT_TELL } as const;
 /** A gateway that was asked so refuses it. */
 const ASKED_WRONGLY = 400;
 const NOT_KNOWN = 404;
+/** Mail would be refused. */
+const NOT_TAKEN = 409;
 
 /** What was told, and who is asked what limits mail now. */
 interface Told {
@@ -71,7 +77,7 @@ export function explainCommand(cli: Argv, context: CliContext, done: (code: numb
         .example('$0 explain anna@example.com', 'as the gateway of this machine would send it')
         .example('$0 explain example.com --config gateway.yaml', 'by the routes of this file')
         .epilogue('Exit code: 0 there is a way, 1 there is none, 3 the DNS, a directory or a gateway could '
-          + 'not tell, 2 wrong usage.'),
+          + 'not tell, 2 wrong usage, or a file that can\'t be used.'),
     async ({ destination: to, config: file, from = '', listener = '', gateway, json, ...access }) => {
       const question = { to, from, listener };
       const told = file === undefined ? await askGateway(question, gateway, access, context)
@@ -96,11 +102,14 @@ async function askGateway(
       : `; of a message: twinpost queue show ${question.to}`;
     if (error.code === ASKED_WRONGLY) throw new UsageError(error.refusal + hint);
     if (error.code === NOT_KNOWN) {
-      throw new CliError(`${url} is no gateway, or one of a release that explains nothing: --config FILE`);
+      const text = `${url} is no gateway, or one of a release that explains nothing: --config FILE`;
+      throw new CliError(text, CANT_TELL);
     }
-    if (error.code !== 0) throw new CliError(error.refusal + hint);
+    if (error.code !== 0) {
+      throw new CliError(error.refusal + hint, error.code === NOT_TAKEN ? NO_WAY : CANT_TELL);
+    }
     throw new CliError(`no answer from ${url}: ${error.why}; is it running? --gateway ADDRESS names another `
-      + 'one, --config FILE goes by a file');
+      + 'one, --config FILE goes by a file', CANT_TELL);
   }
 }
 
@@ -109,8 +118,7 @@ async function readFile(
   { gateway: asked, access }: { readonly gateway: string | undefined; readonly access: AccessArguments },
   context: CliContext,
 ): Promise<Told> {
-  const { gateway } = loadAny(file, context).config;
-  if (gateway === undefined) throw new CliError(`${file} has no gateway`);
+  const gateway = gatewayOf(file, context);
   const clock = new SystemClock();
   const resolver = new DnsClient(gateway.dns, clock);
   const recipients = await tableOf(gateway.smtp.recipientsFile);
@@ -124,11 +132,22 @@ async function readFile(
     return { answer, asked: ownGateway(gateway, asked, access) };
   } catch (error) {
     if (!(error instanceof NotExplained)) throw error;
-    throw error.isOf === 'question' ? new UsageError(error.message) : new CliError(error.message);
+    throw new CliError(error.message, CODES[error.isOf]);
   } finally {
     recipients?.close();
     resolver.close();
   }
+}
+
+function gatewayOf(file: string, context: CliContext): GatewayConfig {
+  let gateway: GatewayConfig | undefined;
+  try {
+    ({ gateway } = loadAny(file, context).config);
+  } catch (error) {
+    throw error instanceof CliError ? new CliError(error.message, UNUSABLE) : error;
+  }
+  if (gateway === undefined) throw new CliError(`${file} has no gateway`, UNUSABLE);
+  return gateway;
 }
 
 function findSender(question: SenderQuestion, time: AnswerTime): Promise<readonly DnsFinding[]> {
@@ -153,7 +172,7 @@ function keysOf(options: GatewayConfig['dkim']): PublishedKeys {
     try {
       return of(domain);
     } catch (error) {
-      throw new CliError(errorText(error));
+      throw new CliError(errorText(error), UNUSABLE);
     }
   };
   return { domains, of: ofDomain };
@@ -164,7 +183,7 @@ async function tableOf(file: string | undefined): Promise<TableFile | undefined>
   try {
     return await openTable(file);
   } catch (error) {
-    throw new CliError(errorText(error));
+    throw new CliError(errorText(error), UNUSABLE);
   }
 }
 
@@ -193,7 +212,7 @@ async function print({ answer, asked }: Told, isJson: boolean, context: CliConte
 
 function codeOf({ why, status, hosts, policy_untold: isPolicyUntold }: ExplainedWay): number {
   if (why === '') return 0;
-  return status === NO_ANSWER || isPolicyUntold === true || hosts.some(isUntold) ? CANT_TELL : 1;
+  return status === NO_ANSWER || isPolicyUntold === true || hosts.some(isUntold) ? CANT_TELL : NO_WAY;
 }
 
 function sourceText({ address, name, why }: ExplainedSource): string {
@@ -215,10 +234,10 @@ function toLines({ recipient, is, stands_for: to, senders }: ExplainedTo, addres
 }
 
 function linesOf(
-  { queue, next_hop: hop, hosts, tls, sources, mta_sts: sts, why, status, ...to }: ExplainedWay,
-  { first_ms: firstMs, max_ms: maxMs, lifetime_ms: lifetimeMs }: ExplainAnswer['retries'],
+  way: ExplainedWay, { first_ms: firstMs, max_ms: maxMs, lifetime_ms: lifetimeMs }: ExplainAnswer['retries'],
 ): string[] {
-  const lines = [...toLines(to, to.address), `queue     ${queue}`, `next hop  ${hop}`];
+  const { queue, next_hop: hop, hosts, tls, sources, mta_sts: sts, why, status } = way;
+  const lines = [...toLines(way, way.address), `queue     ${queue}`, `next hop  ${hop}`];
   for (const host of hosts) {
     const addresses = host.addresses.filter((address) => address !== host.host).join(' ');
     const more = [addresses, host.why].filter((text) => text !== '').join('; ');
@@ -226,7 +245,8 @@ function linesOf(
     const place = `${order} ${host.host}:${String(host.port)}`;
     lines.push(`host      ${place}${more === '' ? '' : `  ${more}`}`);
   }
-  if (why !== '') lines.push(`NO WAY    ${status} ${why}`);
+  const none = codeOf(way) === CANT_TELL ? "CAN'T TELL" : 'NO WAY   ';
+  if (why !== '') lines.push(`${none} ${status} ${why}`);
   const [first = '', last = '', life = ''] = [firstMs, maxMs, lifetimeMs].map(formatDuration);
   for (const source of sources) lines.push(`source    ${sourceText(source)}`);
   const policies = [...daneLines(hosts), ...(sts === '' ? [] : [`mta-sts   ${sts}`])];

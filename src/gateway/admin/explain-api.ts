@@ -12,6 +12,8 @@ import { NotExplained } from '../explain/not-explained.js';
 /** Their questions share the room of those that deliveries ask. */
 const AT_ONCE_MAX = 4;
 
+const REFUSALS = { question: 400, answer: 409, unknown: 503 } as const;
+
 export function addExplain(
   api: FastifyInstance, explain: (question: ExplainQuestion) => Promise<ExplainAnswer>,
 ): void {
@@ -25,7 +27,7 @@ export function addExplain(
       return await explain(query);
     } catch (error) {
       if (!(error instanceof NotExplained)) throw error;
-      return refuse(reply, error.isOf === 'question' ? 400 : 409, error.message);
+      return refuse(reply, REFUSALS[error.isOf], error.message);
     } finally {
       count -= 1;
     }

@@ -170,11 +170,11 @@ function meantAndRouted(question: ExplainQuestion, options: ExplainOptions, port
   if (to === undefined) return { to: told, routed: [] };
   if (options.smtp.recipientsByHttp !== undefined && policy.isRelayDomain(to.domain)) {
     const text = `who is there in ${to.domain} is asked for by HTTP (smtp.recipients), and not here`;
-    throw new NotExplained('answer', text);
+    throw new NotExplained('unknown', text);
   }
   const listed = destinationsOf(to, desk, origin, RECIPIENTS_MAX);
   const routed = meant.isRole && 'reply' in listed ? byDomain(to, desk, origin) : listed;
-  if ('unasked' in routed) throw new NotExplained('answer', 'a directory must be asked first');
+  if ('unasked' in routed) throw new NotExplained('unknown', 'a directory must be asked first');
   if ('reply' in routed) throw refused(recipient, routed.reply);
   return { to: told, routed };
 }

@@ -64,10 +64,10 @@ const SOURCES = [{ address: '127.0.0.2', name: 'two.test' }, { address: '::1', n
 const SECRET = 'one line, and sixteen characters';
 const CLOCK = { nowMs: () => 0, wallMs: () => Date.now() - 3 * 86_400_000 };
 
-interface Explained { readonly recipient: string; readonly https?: HttpsClient; readonly sources?: typeof SOURCES; readonly route?: readonly string[]; readonly feedback?: object; readonly dkim?: readonly string[] }
+interface Explained { readonly recipient: string; readonly https?: HttpsClient; readonly sources?: typeof SOURCES; readonly route?: readonly string[]; readonly feedback?: object; readonly dkim?: readonly string[]; readonly keyFile?: string; readonly recipients?: string | object }
 
 async function explain(t: TestContext, to: string | Explained, ...more: readonly string[]): Promise<{ readonly code: number; readonly out: readonly string[]; readonly errors: readonly string[] }> {
-  const { recipient, https, sources = [], route, feedback, dkim = [] }: Explained = typeof to === 'string' ? { recipient: to } : to;
+  const { recipient, https, sources = [], route, feedback, dkim = [], keyFile = 'key.pem', recipients = 'recipients.table' }: Explained = typeof to === 'string' ? { recipient: to } : to;
   const args = [recipient, ...more];
   const names = await NameServer.start(t, (question) => {
     const answers = ZONE[question];
@@ -85,12 +85,12 @@ async function explain(t: TestContext, to: string | Explained, ...more: readonly
     gateway: {
       id: 'gw-1', host: 'box-1', secret: 'sixteen-characters-and-more', state_dir: folder, hostname: 'gw.test',
       sources,
-      dkim: dkim.map((domain) => ({ domain, selector: 's1', key_file: 'key.pem' })),
+      dkim: dkim.map((domain) => ({ domain, selector: 's1', key_file: keyFile })),
       // Nobody's: what limits mail now is told where a gateway runs (test/process/explain-limits.test.ts).
       admin: { listen: '127.0.0.1:1' },
       dns: { resolvers: [`127.0.0.1:${String(names.port)}`] },
       delivery: { mx: { allow_private_addresses: https !== undefined || sources.length > 0 } },
-      smtp: { listen: ['127.0.0.1:2525', '127.0.0.1:2587'], relay_domains: ['ours.example'], recipients: 'recipients.table', ...(feedback === undefined ? {} : { feedback, postmaster: 'ann@there.example', srs: { domain: 'fwd.example', secret_file: 'own.secret' } }) },
+      smtp: { listen: ['127.0.0.1:2525', '127.0.0.1:2587'], relay_domains: ['ours.example'], recipients, ...(feedback === undefined ? {} : { feedback, postmaster: 'ann@there.example', srs: { domain: 'fwd.example', secret_file: 'own.secret' } }) },
       routes: [
         { name: 'box', via: 'lmtp://127.0.0.1:24', tls: 'none' },
         { domain: 'ours.example', via: ['smtps://localhost', 'smtps://two.ours.example'] },
@@ -162,12 +162,12 @@ describe('explain', () => {
   for (const [recipient, code, line] of [
     ['x@null.example', 1, 'NO WAY    5.1.10 the domain null.example takes no mail (null MX)'],
     ['x@nowhere.example', 1, 'NO WAY    5.1.2 the domain nowhere.example does not exist'],
-    ['x@late.example', 3, 'NO WAY    4.4.3 no answer on MX of late.example: 127.0.0.1: SERVFAIL'],
+    ['x@late.example', 3, `CAN'T TELL 4.4.3 no answer on MX of late.example: 127.0.0.1: SERVFAIL`],
     ['x@six.there.example', 1, 'NO WAY    4.4.1 six.there.example has IPv6 addresses only, and no source of IPv6 is configured'],
     ['x@hosted.there.example', 1, 'host      1 six.there.example:25  it has IPv6 addresses only, and no source of IPv6 is configured'],
     ['x@inside.example', 1, 'NO WAY    4.4.1 no host has an address that is connected to'],
-    ['default/untold.late.example!tls', 3, 'NO WAY    4.7.5 mail to untold.late.example must have TLS, and whether a policy proves its hosts is not known now'],
-    ['x@silent.example', 3, 'NO WAY    4.4.3 mx.late.example: no answer on its address: 127.0.0.1: SERVFAIL'],
+    ['default/untold.late.example!tls', 3, `CAN'T TELL 4.7.5 mail to untold.late.example must have TLS, and whether a policy proves its hosts is not known now`],
+    ['x@silent.example', 3, `CAN'T TELL 4.4.3 mx.late.example: no answer on its address: 127.0.0.1: SERVFAIL`],
   ] as const) {
     test(`says why there is no way to ${recipient}`, async (t) => {
       const told = await explain(t, recipient);
@@ -179,7 +179,7 @@ describe('explain', () => {
   test('looks up the hosts that a route names: one without an address is no way', async (t) => {
     const of = async (queue: string): Promise<readonly (string | number)[]> => {
       const { code, out } = await explain(t, queue);
-      return [code, ...out.filter((line) => /^(host|NO WAY)/.test(line))];
+      return [code, ...out.filter((line) => /^(host|NO WAY|CAN'T)/.test(line))];
     };
     assert.deepEqual(await of('ours.example'), [0, 'host      0 localhost:465  127.0.0.1', 'host      1 two.ours.example:465  it has no address']);
     assert.deepEqual(await of('box'), [0, 'host      0 127.0.0.1:24']);
@@ -189,7 +189,7 @@ describe('explain', () => {
     ]);
     assert.deepEqual(await of('late'), [
       3, 'host      0 mailhub.example:25  it has no address', 'host      1 smarthost.late:25  no answer on its address: EAI_AGAIN',
-      'NO WAY    4.4.3 smarthost.late: no answer on its address: EAI_AGAIN',
+      `CAN'T TELL 4.4.3 smarthost.late: no answer on its address: EAI_AGAIN`,
     ]);
   });
 
@@ -341,7 +341,25 @@ describe('explain', () => {
   test('says where it looked when no gateway answers', async () => {
     const printed: string[] = [];
     const code = await runCli(['explain', 'anna@example.com', '--gateway', '127.0.0.1:1'], contextFor(printed));
-    assert.deepEqual([code, printed], [1, ['! twinpost: no answer from http://127.0.0.1:1: connection refused; is it running? --gateway ADDRESS names another one, --config FILE goes by a file']]);
+    assert.deepEqual([code, printed], [3, ['! twinpost: no answer from http://127.0.0.1:1: connection refused; is it running? --gateway ADDRESS names another one, --config FILE goes by a file']]);
+  });
+
+  test('can\'t tell who is there where a directory must be asked', async (t) => {
+    const { code, errors } = await explain(t, { recipient: 'anna@ours.example', recipients: { http: 'http://127.0.0.1:1/' } });
+    assert.deepEqual([code, errors], [3, ['! twinpost: who is there in ours.example is asked for by HTTP (smtp.recipients), and not here']]);
+  });
+
+  test('a file that nothing can be told by is wrong usage', async (t) => {
+    const folder = mkdtempSync(join(tmpdir(), 'twinpost-explain-'));
+    t.after(() => { rmSync(folder, { recursive: true }); });
+    const [broken, none] = [join(folder, 'broken.yaml'), join(folder, 'none.yaml')];
+    writeFileSync(broken, 'gateway: {id: [');
+    for (const file of [broken, none]) {
+      const printed: string[] = [];
+      assert.equal(await runCli(['explain', 'anna@example.com', '--config', file], contextFor(printed)), 2, printed.join('\n'));
+    }
+    const { code, errors } = await explain(t, { recipient: 'x@dual.example', sources: SOURCES, dkim: ['sent.example'], keyFile: 'gone.pem' });
+    assert.deepEqual([code, errors.length], [2, 1], errors.join('\n'));
   });
 
   test('says what reception would answer to who is not there, and what is no address', async (t) => {
