@@ -242,7 +242,7 @@ function linesOf(
     const addresses = host.addresses.filter((address) => address !== host.host).join(' ');
     const more = [addresses, host.why].filter((text) => text !== '').join('; ');
     const order = host.preference < FALLBACK_PREFERENCE ? String(host.preference) : 'fallback';
-    const place = `${order} ${host.host}:${String(host.port)}`;
+    const place = `${order} ${addressText(host.host, host.port)}`;
     lines.push(`host      ${place}${more === '' ? '' : `  ${more}`}`);
   }
   const none = codeOf(way) === CANT_TELL ? "CAN'T TELL" : 'NO WAY   ';

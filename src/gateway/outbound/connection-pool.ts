@@ -43,6 +43,7 @@
  * (dispatcher.ts).
  */
 import { isIP } from 'node:net';
+import { addressText, relayText } from '../../base/address-text.js';
 import { invariant } from '../../base/invariant.js';
 import type { Clock, EventLog, PasswordFound, Random } from '../../platform/ports.js';
 import type { MailTransport } from '../../platform/transport.js';
@@ -896,5 +897,5 @@ function addressName({ name }: SiteHost, address: string): string {
 function relayName(host: string, port: number): string {
   const isNumber = (part: string): boolean => part !== '' && Number.isInteger(Number(part));
   const isAddress = host.includes(':') || host.split('.').every(isNumber);
-  return isAddress ? `${host}[${host}]:${port}` : `${host}:${port}`;
+  return isAddress ? relayText(host, host, port) : addressText(host, port);
 }

@@ -2,6 +2,7 @@
  * One connection of a pool: the session on it, the queue it works for at the moment, and its times. Turns
  * what the session reports into the end of an attempt.
  */
+import { relayText } from '../../base/address-text.js';
 import { invariant } from '../../base/invariant.js';
 import type { Clock, PasswordFound } from '../../platform/ports.js';
 import type { Delivery, NextHopTls, RecipientResult } from '../mail-types.js';
@@ -164,7 +165,7 @@ export class Peer implements SessionEvents {
           this.#options.heloName = from.name;
           this.#events.onSourceOpen(from);
         }
-        this.#options.relay = `${host.name}[${address}]:${String(host.port)}`;
+        this.#options.relay = relayText(host.name, address, host.port);
         session.attach(connection);
       },
       onForbidden: (reason, isTlsaUntold) => {

@@ -1,4 +1,5 @@
 /** A next hop as text: as people write it, and with all that two must share to be one. Pure. */
+import { addressText } from '../../base/address-text.js';
 import type { HostTerms, NextHop, NextHopAuth, NextHopTls, TlsNeed } from '../mail-types.js';
 
 /** Behind every host of an MX record. */
@@ -37,7 +38,7 @@ export function nextHopOf(
 /** "smtps://mx.example.net:465"; by MX, "mx://example.com:25", the destination domain. */
 export function nextHopUrl({ protocol, host, port, isByMx, tls }: NextHop): string {
   const scheme = isByMx === true ? 'mx' : `${protocol}${tls?.isFirst === true ? 's' : ''}`;
-  return `${scheme}://${host}:${String(port)}`;
+  return `${scheme}://${addressText(host, port)}`;
 }
 
 /** Connections of one serve another only where these are the same. */

@@ -95,6 +95,7 @@ async function explain(t: TestContext, to: string | Explained, ...more: readonly
         { name: 'box', via: 'lmtp://127.0.0.1:24', tls: 'none' },
         { domain: 'ours.example', via: ['smtps://localhost', 'smtps://two.ours.example'] },
         { name: 'typo', via: ['smtp://smrthost.example:25', 'smtp://mailhub.example:25'] },
+        { name: 'six', via: 'smtp://[::1]:26025' },
         { name: 'both', via: 'smtp://dual.hosts:25' },
         { name: 'backed', via: 'mx', fallback: ['smtp://192.0.2.9:25', 'smtp://127.0.0.9:25'] },
         { name: 'late', via: ['smtp://mailhub.example:25', 'smtp://smarthost.late:25'] },
@@ -182,6 +183,8 @@ describe('explain', () => {
       return [code, ...out.filter((line) => /^(host|NO WAY|CAN'T)/.test(line))];
     };
     assert.deepEqual(await of('ours.example'), [0, 'host      0 localhost:465  127.0.0.1', 'host      1 two.ours.example:465  it has no address']);
+    assert.deepEqual(await of('six'), [1, 'host      0 [::1]:26025  it has no address', 'NO WAY    4.4.1 no host has an address that is connected to']);
+    assert.ok((await explain(t, 'six')).out.includes('next hop  smtp://[::1]:26025'));
     assert.deepEqual(await of('box'), [0, 'host      0 127.0.0.1:24']);
     assert.deepEqual(await of('typo'), [
       1, 'host      0 smrthost.example:25  it has no address', 'host      1 mailhub.example:25  it has no address',
@@ -367,6 +370,6 @@ describe('explain', () => {
     assert.deepEqual([unknown.code, unknown.errors.length], [1, 1]);
     assert.match(unknown.errors[0] ?? '', /^! (twinpost: )?mail to nobody@ours\.example would be refused: 550 5\.1\.1 /);
     const none = await explain(t, 'nobody');
-    assert.deepEqual([none.code, none.errors], [2, ['! twinpost: \'nobody\' is no address (domain is missing), no domain and no queue; there are the routes box, ours.example, typo, both, backed, late, default, bulk']]);
+    assert.deepEqual([none.code, none.errors], [2, ['! twinpost: \'nobody\' is no address (domain is missing), no domain and no queue; there are the routes box, ours.example, typo, six, both, backed, late, default, bulk']]);
   });
 });

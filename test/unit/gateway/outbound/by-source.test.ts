@@ -175,5 +175,7 @@ describe('mail by IPv6', () => {
     it.dispatcher.onReady(queue);
     await it.ended(1);
     assert.deepEqual(it.seen, ['::1: ::1, EHLO six.test']);
+    assert.equal(it.dispatcher.nextHopOf(queue)?.relay, `[::1]:${String(it.port)}`);
+    assert.deepEqual((await it.ended(1)).map(([, , , relay]) => relay), [`[::1]:${String(it.port)}`]);
   });
 });
