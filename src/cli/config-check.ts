@@ -116,8 +116,9 @@ function tell(
     }
   }
   for (const { verdict, text } of dns) {
-    if (verdict === 'good') terminal.print(printable(`# dns: ${text}`));
-    else terminal.error(printable(`twinpost: dns: ${verdict === 'advice' ? 'advice: ' : ''}${text}`));
+    if (verdict === 'good') {
+      if (!isQuiet) terminal.print(printable(`# dns: ${text}`));
+    } else terminal.error(printable(`twinpost: dns: ${verdict === 'advice' ? 'advice: ' : ''}${text}`));
   }
   return codeOf(dns);
 }

@@ -25,9 +25,9 @@ const GOOD: Zone = {
   'A arpa': [], [`TXT ${KEY}`]: [publicRecord(publicKey)], 'TXT ours.example': ['something else', 'v=spf1 a:gw.test -all'], 'TXT _dmarc.ours.example': ['v=DMARC1; p=reject'],
 };
 
-interface More { readonly routes?: readonly object[]; readonly smtp?: object; readonly tls_reports?: object; readonly dkim?: readonly object[] }
+interface More { readonly isQuiet?: boolean; readonly routes?: readonly object[]; readonly smtp?: object; readonly tls_reports?: object; readonly dkim?: readonly object[] }
 
-async function check(t: TestContext, zone: Zone, sources: readonly { readonly address: string; readonly name: string }[] = [], more: More = {}): Promise<readonly [number, ...string[]]> {
+async function check(t: TestContext, zone: Zone, sources: readonly { readonly address: string; readonly name: string }[] = [], { isQuiet = false, ...more }: More = {}): Promise<readonly [number, ...string[]]> {
   const names = await NameServer.start(t, (question) => {
     const [type = '', name = ''] = question.split(' ');
     const data = zone[question];
@@ -51,8 +51,8 @@ async function check(t: TestContext, zone: Zone, sources: readonly { readonly ad
     },
   }));
   const printed: string[] = [];
-  const code = await runCli(['config', 'check', file, '--quiet', '--dns'], contextFor(printed));
-  return [code, ...printed];
+  const code = await runCli(['config', 'check', file, '--dns', ...(isQuiet ? ['--quiet'] : [])], contextFor(printed));
+  return [code, ...printed.filter((line) => isQuiet || /^(# dns: |! )/.test(line))];
 }
 
 describe('config check --dns', () => {
@@ -118,6 +118,11 @@ describe('config check --dns', () => {
       '# dns: 192.0.2.7 leads back to gw.test (PTR)', '# dns: gw.test has one SPF record', '# dns: reports of gw.test (EHLO) by 192.0.2.7: SPF says pass', `# dns: ${KEY} has the key that signs (DKIM)`,
       '# dns: ours.example has one SPF record', '# dns: _dmarc.ours.example has one DMARC record (reject)', '# dns: the resolver looks at DNSSEC: DANE is used',
     ]);
+  });
+
+  test('says with --quiet only what is not', async (t) => {
+    assert.deepEqual(await check(t, GOOD, [], { isQuiet: true }), [0]);
+    assert.deepEqual(await check(t, { ...GOOD, 'TXT gw.test': [] }, [], { isQuiet: true }), [0, '! twinpost: dns: advice: gw.test has no SPF record']);
   });
 
   for (const [what, code, changed, line] of [
