@@ -25,7 +25,10 @@ const explainedHost = z.object({
   port: z.int(),
   /** Those that would be tried. */
   addresses: list(name),
-  /** Why there are none, or which are not connected to; of a fallback, on what terms mail goes there. */
+  /**
+   * Why there are none, or which are not connected to; on what terms mail goes there, where it is not as the
+   * route says: of a fallback, or in clear for now, as its TLS failed.
+   */
   why: text,
   /** By MX: what its TLSA records say. */
   dane: text.exactOptional(),
@@ -75,6 +78,8 @@ const explainedWay = z.object({
   next_hop: name,
   hosts: list(explainedHost),
   tls: name,
+  /** The user that we are to the next hop; left out: nobody. */
+  auth: text.exactOptional(),
   /** That it would leave from, and those of IPv6 that are not confirmed; none: as the system chooses. */
   sources: list(explainedSource),
   /** The MTA-STS policy of the domain, or that none can be had; '' where it has none, or none counts. */
@@ -89,8 +94,8 @@ const explainedWay = z.object({
 export type ExplainedWay = Readonly<z.output<typeof explainedWay>>;
 
 /**
- * GET /api/v1/explain?to=…: 400 when that is nothing that mail goes to, or `from` is no reverse-path; 409 when
- * mail would be refused; 503 when another must be asked who is there, or too many ask.
+ * GET /api/v1/explain?to=…: 400 when that is nothing that mail goes to, or `from` is no reverse-path; 409
+ * when mail would be refused; 503 when another must be asked who is there, or too many ask.
  */
 export const explainAnswer = z.object({
   to: explainedTo,

@@ -126,6 +126,7 @@ async function readFile(
     const { https, lookUpHost } = context;
     const ports = {
       clock, resolver, https, recipients, lookUpHost, policies: undefined, judged: undefined,
+      lostTls: undefined,
       findSender,
     };
     const answer = await explained(question, optionsOf(gateway), ports);
@@ -236,7 +237,7 @@ function toLines({ recipient, is, stands_for: to, senders }: ExplainedTo, addres
 function linesOf(
   way: ExplainedWay, { first_ms: firstMs, max_ms: maxMs, lifetime_ms: lifetimeMs }: ExplainAnswer['retries'],
 ): string[] {
-  const { queue, next_hop: hop, hosts, tls, sources, mta_sts: sts, why, status } = way;
+  const { queue, next_hop: hop, hosts, tls, auth, sources, mta_sts: sts, why, status } = way;
   const lines = [...toLines(way, way.address), `queue     ${queue}`, `next hop  ${hop}`];
   for (const host of hosts) {
     const addresses = host.addresses.filter((address) => address !== host.host).join(' ');
@@ -249,8 +250,10 @@ function linesOf(
   if (why !== '') lines.push(`${none} ${status} ${why}`);
   const [first = '', last = '', life = ''] = [firstMs, maxMs, lifetimeMs].map(formatDuration);
   for (const source of sources) lines.push(`source    ${sourceText(source)}`);
+  const as = auth === undefined ? [] : [`auth      as ${auth}`];
   const policies = [...daneLines(hosts), ...(sts === '' ? [] : [`mta-sts   ${sts}`])];
-  return [...lines, `tls       ${tls}`, ...policies, `retries   after ${first} to ${last}, for ${life}`];
+  const retries = `retries   after ${first} to ${last}, for ${life}`;
+  return [...lines, `tls       ${tls}`, ...as, ...policies, retries];
 }
 
 /** Where nothing was asked, once for all. */

@@ -52,5 +52,5 @@ test('each host of a route is spoken to by its own TLS and password, and one tha
   assert.ok(!one.said.join('\n').includes(Buffer.from('\0us-at-two\0password-of-two').toString('base64')), said);
 
   const { out } = await twinpost(['explain', 'x.example', '--gateway', `${HOST}:${String(cluster.adminPort)}`]);
-  assert.match(out, /^host {6}0 127\.0\.0\.1:\d+ {2}tls verify, before the greeting, as us-at-two$/m);
+  assert.match(out, /^host {6}0 127\.0\.0\.1:\d+ {2}tls verify, before the greeting, server_name two\.test, as us-at-two$/m);
 });

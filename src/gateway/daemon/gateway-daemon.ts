@@ -388,6 +388,7 @@ class Gateway implements RunningGateway {
       explain: (question) => explained(question, explainOptionsOf(this.#options, this.#dkimKeys), {
         clock: this.#clock, resolver: this.#dns, https: this.#https, recipients: this.#listeners.recipients,
         policies: this.#sts, judged: () => this.#dispatcher.judgedSources(),
+        lostTls: (host, port) => this.#dispatcher.lostTlsOf(host, port),
         lookUpHost: (host, over) => this.#lookups.lookUp(host, over),
         findSender: (asked, time) => this.#senderThread.find(asked, time),
       }),

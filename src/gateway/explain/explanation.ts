@@ -24,6 +24,8 @@ import { RelayPolicy } from '../inbound/policy/relay-policy.js';
 import { byDomain, destinationsOf } from '../inbound/recipients/destinations.js';
 import type { DestinationDesk, RoutedRecipient } from '../inbound/recipients/destinations.js';
 import type { RecipientTable } from '../inbound/recipients/listing.js';
+import { isLoopback } from '../../platform/node/own-host.js';
+import type { LostTls } from '../outbound/host-memory.js';
 import { MxLookup } from '../outbound/mx-lookup.js';
 import type { MxOptions } from '../outbound/mx-lookup.js';
 import { addressOfLiteral } from '../outbound/pure/mail-exchangers.js';
@@ -39,7 +41,7 @@ import type { ExplainedPolicies } from '../outbound/sts/sts-policies.js';
 import { nextHopUrl } from '../queue/next-hop.js';
 import { createRouter } from '../queue/router.js';
 import type { RouteOptions } from '../queue/router.js';
-import type { MailOrigin, NextHop, OtherHost } from '../mail-types.js';
+import type { MailOrigin, NextHop, NextHopTls, OtherHost } from '../mail-types.js';
 import { AnswerTime } from './answer-time.js';
 import { UNSIGNED_MX, daneOf } from './explained-dane.js';
 import { senderQuestion } from './explained-sender.js';
@@ -75,6 +77,8 @@ export interface ExplainPorts {
   readonly policies: ExplainedPolicies | undefined;
   /** Likewise, sources of IPv6. */
   readonly judged: (() => readonly JudgedSource[]) | undefined;
+  /** Likewise, hosts that are spoken to in clear as their TLS failed. */
+  readonly lostTls: ((host: string, port: number) => LostTls | undefined) | undefined;
   /** Never rejects. */
   readonly findSender: (question: SenderQuestion, time: AnswerTime) => Promise<readonly DnsFinding[]>;
 }
@@ -235,13 +239,18 @@ async function wayOf(
   const lookup = new MxLookup(mx, ports.time);
   const ours = await knownSources(sources, nextHop, ports);
   const told = {
-    ...to, address, queue: route.queueName, next_hop: nextHopUrl(nextHop), tls: tlsText(nextHop),
-    mta_sts: '', sources: [],
+    ...to, address, queue: route.queueName, next_hop: nextHopUrl(nextHop),
+    tls: tlsText(nextHop, nextHop.host), ...authOf(nextHop), mta_sts: '', sources: [],
   };
   const others = await namedHosts(nextHop.others ?? [], ports);
+  const spoken = (host: ExplainedHost, at: number): ExplainedHost => {
+    const { terms } = nextHop.others?.[at] ?? {};
+    return inClear(host, terms === undefined ? nextHop.tls : terms.tls, ports);
+  };
   if (nextHop.isByMx !== true) {
     const first = await namedHosts([{ preference: 0, host: nextHop.host, port: nextHop.port }], ports);
-    const { hosts, used } = sourced([], [...first, ...others], nextHop.host, ours);
+    const named = [...first.map((host) => inClear(host, nextHop.tls, ports)), ...others.map(spoken)];
+    const { hosts, used } = sourced([], named, nextHop.host, ours);
     const [why, status] = whyNone(hosts);
     return { ...told, hosts, sources: shown(used), why, status };
   }
@@ -258,9 +267,12 @@ async function wayOf(
   const mustProve = nextHop.tlsNeed === 'required' && 'hosts' in under;
   const left = mustProve ? provedWay(under, nextHop.host, isUnknown) : under;
   const [{ name: site } = { name: '' }] = 'hosts' in left ? left.hosts : way.hosts;
-  const { hosts: found, refused } = hostsUnder(policy, asked, way.isAuthentic);
+  const { hosts: allowed, refused } = hostsUnder(policy, asked, way.isAuthentic);
   const isNoWay = 'why' in left;
-  const named = isNoWay ? [] : fallbackUnder(policy, asked, others);
+  const found = allowed.map((host, at) =>
+    (asked[at]?.isFree === true && policy?.mode !== 'enforce' ? inClear(host, nextHop.tls, ports) : host));
+  const named = isNoWay ? [] : fallbackUnder(policy, asked, others).map((host, at) =>
+    (host === others[at] || isLoopback(host.host) ? spoken(host, at) : host));
   const { hosts, used } = sourced(found, named, site, ours);
   const [why, status] = isNoWay ? [left.why.text, left.why.enhanced] : whyNone(hosts, refused);
   const untold = mustProve && isNoWay && isUnknown ? { policy_untold: true } as const : {};
@@ -359,12 +371,29 @@ function namedHosts(
 }
 
 /** Of a host that is not spoken to as the route says. */
-function ownTerms({ terms }: OtherHost): string {
+function ownTerms({ host, terms }: OtherHost): string {
   if (terms === undefined) return '';
-  return `tls ${tlsText(terms)}${terms.auth === undefined ? '' : `, as ${terms.auth.user}`}`;
+  return `tls ${tlsText(terms, host)}${terms.auth === undefined ? '' : `, as ${terms.auth.user}`}`;
 }
 
-function tlsText({ tls }: Pick<NextHop, 'tls'>): string {
+/** `host`: whose name its certificate is for, where the route says no other one. */
+function tlsText({ tls }: Pick<NextHop, 'tls'>, host: string): string {
   if (tls === undefined) return 'none';
-  return tls.isFirst ? `${tls.level}, before the greeting` : tls.level;
+  const { level, isFirst, terms: { serverName } } = tls;
+  const other = serverName === '' || serverName === host ? '' : `, server_name ${serverName}`;
+  return `${level}${isFirst ? ', before the greeting' : ''}${other}`;
+}
+
+function authOf({ auth, isByMx }: NextHop): { readonly auth?: string } {
+  if (auth === undefined) return {};
+  return { auth: isByMx === true ? `${auth.user}, with its fallback alone` : auth.user };
+}
+
+/** With why TLS, which is only tried, is not tried with it now. */
+function inClear(host: ExplainedHost, tls: NextHopTls | undefined, { lostTls }: WayPorts): ExplainedHost {
+  const lost = tls?.level === 'may' ? lostTls?.(host.host, host.port) : undefined;
+  if (lost === undefined || host.addresses.length === 0) return host;
+  const until = `${new Date(lost.untilWallMs).toISOString().slice(0, 16)}Z`;
+  const said = `in clear until ${until}: its TLS failed: ${lost.why}`;
+  return { ...host, why: host.why === '' ? said : `${host.why}; ${said}` };
 }

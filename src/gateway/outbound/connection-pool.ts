@@ -820,7 +820,7 @@ export class ConnectionPool implements PeerEvents, LaneHome {
   }
 
   #lostTlsOf({ name, port }: SiteHost): string | undefined {
-    return this.#ports.tlsFailed.whyOf(name, port, this.#nowMs);
+    return this.#ports.tlsFailed.known(name, port, this.#nowMs)?.why;
   }
 
   /** Of several hosts each shows a certificate of its own. */

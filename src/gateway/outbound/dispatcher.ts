@@ -37,6 +37,7 @@ import type { JudgedSource, SourceState } from './sources.js';
 import { Lane } from './lane.js';
 import type { InFlight } from './lane.js';
 import { HostMemory } from './host-memory.js';
+import type { LostTls } from './host-memory.js';
 import { NO_TAP } from '../../smtp/session-tap.js';
 import type { SessionTap } from '../../smtp/session-tap.js';
 import { WriteBuffer } from '../../smtp/write-buffer.js';
@@ -260,6 +261,13 @@ export class Dispatcher implements DeliverySink, InFlight {
   /** Of the one that mail of this queue goes to; undefined: there was none to be sent lately. */
   nextHopOf(queue: DeliveryQueue): NextHopState | undefined {
     return this.#seats.get(queue)?.place.state();
+  }
+
+  /** TLS with a host did not come up where it need not: mail goes there in clear; undefined: it does not. */
+  lostTlsOf(host: string, port: number): LostTls | undefined {
+    const known = this.#poolPorts.tlsFailed.known(host, port, this.#sessionMs);
+    if (known === undefined) return undefined;
+    return { why: known.why, untilWallMs: this.#ports.clock.wallMs() + known.untilMs - this.#sessionMs };
   }
 
   /** What is known of each address that mail leaves from, for status. */

@@ -12,10 +12,17 @@
 const REMEMBERED_MS = 3_600_000;
 const HOSTS_MAX = 10_000;
 
-interface Remembered {
+export interface Remembered {
   /** Session time until which it is not tried. */
   readonly untilMs: number;
+  /** What went wrong. */
   readonly why: string;
+}
+
+/** For operators: why mail goes to a host in clear now. */
+export interface LostTls {
+  readonly why: string;
+  readonly untilWallMs: number;
 }
 
 export class HostMemory {
@@ -40,16 +47,16 @@ export class HostMemory {
   }
 
   has(host: string, port: number, nowMs: number): boolean {
-    return this.whyOf(host, port, nowMs) !== undefined;
+    return this.known(host, port, nowMs) !== undefined;
   }
 
-  /** What went wrong, while it is not tried. */
-  whyOf(host: string, port: number, nowMs: number): string | undefined {
+  /** While it is not tried. */
+  known(host: string, port: number, nowMs: number): Remembered | undefined {
     if (this.#hosts.size === 0) return undefined;
     const key = keyOf(host, port);
     const known = this.#hosts.get(key);
     if (known === undefined) return undefined;
-    if (nowMs < known.untilMs) return known.why;
+    if (nowMs < known.untilMs) return known;
     this.#hosts.delete(key);
     return undefined;
   }

@@ -6,9 +6,11 @@ import type { ExplainedWay } from '../../../../src/admin-api/explain.js';
 import { explained } from '../../../../src/gateway/explain/explanation.js';
 import type { ExplainPorts } from '../../../../src/gateway/explain/explanation.js';
 import type { SenderQuestion } from '../../../../src/gateway/explain/sender-findings.js';
+import type { LostTls } from '../../../../src/gateway/outbound/host-memory.js';
 import { MxLookup } from '../../../../src/gateway/outbound/mx-lookup.js';
 import { StsPolicies } from '../../../../src/gateway/outbound/sts/sts-policies.js';
 import type { JudgedSource } from '../../../../src/gateway/outbound/sources.js';
+import type { NextHop } from '../../../../src/gateway/mail-types.js';
 import type { StsFetchResult } from '../../../../src/gateway/outbound/sts/sts-policies.js';
 import type { Https, HttpsAnswer } from '../../../../src/platform/https.js';
 import type { DnsAnswer, DnsType, Resolver } from '../../../../src/platform/resolver.js';
@@ -43,7 +45,9 @@ interface World {
   readonly askedSenders: SenderQuestion[];
   way(to: string): Promise<ExplainedWay>;
   /** By a route that names a host. */
-  wayByHost(host: string, lookUpHost: ExplainPorts['lookUpHost']): Promise<ExplainedWay>;
+  wayByHost(host: string, lookUpHost: ExplainPorts['lookUpHost'], more?: Partial<NextHop>): Promise<ExplainedWay>;
+  /** Of those whose TLS failed: what the gateway says. */
+  readonly lost: Map<string, string>;
 }
 
 /** A gateway with one route by MX; `said` undefined: the DNS does not answer, null: there is nothing. */
@@ -74,17 +78,22 @@ function world(said: Said, isAuthentic = false): World {
   const policies = new StsPolicies(undefined, {
     clock, log: toldTo(log), resolver, lookup: new MxLookup(MX, resolver), https, onFetched: (_domain, result) => { results.push(result); },
   });
+  const lost = new Map<string, string>();
+  const lostTls = (host: string, port: number): LostTls | undefined => {
+    const why = lost.get(`${host}:${String(port)}`);
+    return why === undefined ? undefined : { why, untilWallMs: NOON_MS + 3_600_000 };
+  };
   const on: World = {
-    clock, resolver, https, policies, results, log, aheadMs: 0, asked: 0, askedSenders: [], unanswered: [], judged: [], said: policy('enforce', 'mx.a.example'),
+    lost, clock, resolver, https, policies, results, log, aheadMs: 0, asked: 0, askedSenders: [], unanswered: [], judged: [], said: policy('enforce', 'mx.a.example'),
     way: async (to) => {
       const { ways: [way] } = await explained({ to, from: '', listener: '' }, { ...options, sources: on.judged, mx: { ...MX, usesIpv6: on.judged.length > 0 } }, {
-        clock, resolver, https, policies, judged: () => on.judged, recipients: undefined, lookUpHost: () => assert.fail('no host is named'), findSender: (question) => { on.askedSenders.push(question); return Promise.resolve([{ verdict: 'good', text: 'it is' }]); },
+        clock, resolver, https, policies, judged: () => on.judged, lostTls, recipients: undefined, lookUpHost: () => assert.fail('no host is named'), findSender: (question) => { on.askedSenders.push(question); return Promise.resolve([{ verdict: 'good', text: 'it is' }]); },
       });
       return way ?? assert.fail('no way');
     },
-    wayByHost: async (host, lookUpHost) => {
-      const routes = options.routes.map((route) => ({ ...route, perDomain: false, nextHop: { protocol: 'smtp', host, port: 25 } as const }));
-      const ports = { clock, resolver, https, policies, judged: () => [], recipients: undefined, lookUpHost, findSender: () => assert.fail('it is not by MX') };
+    wayByHost: async (host, lookUpHost, more = {}) => {
+      const routes = options.routes.map((route) => ({ ...route, perDomain: false, nextHop: { protocol: 'smtp', host, port: 25, ...more } as const }));
+      const ports = { clock, resolver, https, policies, judged: () => [], lostTls, recipients: undefined, lookUpHost, findSender: () => assert.fail('it is not by MX') };
       const { ways: [way] } = await explained({ to: 'x@a.example', from: '', listener: '' }, { ...options, routes }, ports);
       return way ?? assert.fail('no way');
     },
@@ -251,4 +260,34 @@ test('what is asked of the DNS about who sends: domains that are signed for, fiv
   await on.way('x@a.example');
   const { domains, sources, leftOut } = on.askedSenders[0] ?? assert.fail('nothing was asked');
   assert.deepEqual([domains.map(({ domain }) => domain), sources.map(({ address }) => address), leftOut], [['d1.example', 'd2.example', 'd3.example', 'd4.example', 'd5.example'], ['192.0.2.7'], 1]);
+});
+
+const IN_CLEAR = 'in clear until 2026-11-26T13:00Z: its TLS failed: ECONNRESET';
+
+test('a host whose TLS failed is told as spoken to in clear where TLS is only tried, and nothing else asks for it', async () => {
+  const whys = async (said: Said, isAuthentic: boolean, mode: string, to = 'x@a.example'): Promise<unknown> => {
+    const on = world(said, isAuthentic);
+    on.said = policy(mode, 'mx.a.example');
+    on.lost.set('mx.a.example:25', 'ECONNRESET');
+    return (await on.way(to)).hosts.map(({ why }) => why);
+  };
+  const record = { usage: 3, selector: 1, matching: 1, association: new Uint8Array(32) };
+  assert.deepEqual(await whys(zone(() => null), false, 'none'), [IN_CLEAR]);
+  assert.deepEqual(await whys(zone(() => 'v=STSv1; id=1;'), false, 'testing'), [IN_CLEAR]);
+  assert.deepEqual(await whys(zone(() => 'v=STSv1; id=1;'), false, 'enforce'), ['']);
+  assert.deepEqual(await whys((name, type) => (type === 'TLSA' ? record : zone(() => null)(name, type)), true, 'none'), ['']);
+});
+
+test('so is one that a route names, by the terms that it has; and who we are to it is told, without the password', async () => {
+  const on = world(() => null);
+  for (const port of [25, 26, 27]) on.lost.set(`smart.test:${String(port)}`, 'ECONNRESET');
+  const lookUpHost = (): Promise<{ addresses: string[]; why: string; isFailed: boolean }> => Promise.resolve({ addresses: ['192.0.2.1'], why: '', isFailed: false });
+  const named = { ...TLS, terms: { ...TLS.terms, serverName: 'cert.test' } };
+  const auth = { user: 'anna', passwordFile: '/p' };
+  const others = [{ host: 'smart.test', port: 26, preference: 1 }, { host: 'smart.test', port: 27, preference: 2, terms: { tls: { ...named, level: 'encrypt' as const }, auth } }];
+  const { hosts, tls, auth: as } = await on.wayByHost('smart.test', lookUpHost, { tls: named, auth, others });
+  assert.deepEqual(hosts.map(({ why }) => why), [IN_CLEAR, IN_CLEAR, 'tls encrypt, server_name cert.test, as anna']);
+  assert.deepEqual([tls, as], ['may, server_name cert.test', 'anna']);
+  const other = await on.wayByHost('smart.test', lookUpHost, { tls: { ...TLS, level: 'encrypt', terms: { ...TLS.terms, serverName: 'smart.test' } } });
+  assert.deepEqual([other.hosts.map(({ why }) => why), other.tls, other.auth], [[''], 'encrypt', undefined]);
 });

@@ -59,6 +59,11 @@ describe('TLS with a next hop', () => {
     assert.equal(on.source.tlsFallbacks, asked);
     assert.ok(on.source.ended.every(({ result }) => result.results[0]?.status === 1 && result.tls === undefined && result.notAttempted !== true));
     assert.ok(on.hop.taken.every(({ isSecure }) => !isSecure));
+    const { host, port } = on.queue('may').route.nextHop;
+    const lost = on.dispatcher.lostTlsOf(host, port);
+    assert.match(lost?.why ?? '', /454 4\.7\.0 not now/);
+    assert.ok(lost !== undefined && Math.abs(lost.untilWallMs - Date.now() - 3_600_000) < 600_000, String(lost?.untilWallMs));
+    assert.equal(on.dispatcher.lostTlsOf(host, port + 1), undefined);
     // Also from another queue, and another pool, of this next hop.
     await deliver(on, on.queue('may'), 5);
     assert.equal(on.hop.heard.filter((line) => line === 'STARTTLS').length, asked);

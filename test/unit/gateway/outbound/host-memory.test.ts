@@ -13,9 +13,9 @@ test('a host whose TLS has failed is known by its port for an hour, then TLS is 
   assert.deepEqual([memory.has('mx', 25, 1000), memory.has('mx', 465, 1000), memory.has('my', 25, 1000)], [true, false, false]);
   assert.deepEqual([memory.has('mx', 25, 999 + HOUR_MS), memory.has('mx', 25, 1000 + HOUR_MS)], [true, false]);
   memory.note('mx', 25, 2 * HOUR_MS, 'ECONNRESET');
-  assert.equal(memory.whyOf('mx', 25, 2 * HOUR_MS), 'ECONNRESET');
+  assert.deepEqual(memory.known('mx', 25, 2 * HOUR_MS), { why: 'ECONNRESET', untilMs: 3 * HOUR_MS });
   memory.forget('mx', 25);
-  assert.equal(memory.whyOf('mx', 25, 2 * HOUR_MS), undefined);
+  assert.equal(memory.known('mx', 25, 2 * HOUR_MS), undefined);
 });
 
 test('of more than ten thousand the oldest is forgotten', () => {
