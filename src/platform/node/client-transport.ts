@@ -36,13 +36,12 @@ import { TlsWire, WIRE_BUFFER_BYTES } from './tls-wire.js';
 import { NodeConnection, NodeTransport } from './transport.js';
 
 /**
- * OpenSSL's level 2 (keys of 112 bits) where the server is to be known. Where it is not, a weak key is better
- * than none: level 1 (80 bits). Said here because Node changed its default in 24.5.
+ * OpenSSL's level 2: keys of 112 bits, of servers that are to be known. Others may have weaker ones, which
+ * are better than none. Said here because Node changed its default in 24.5.
  */
-const VERIFIED_LEVEL = '@SECLEVEL=2';
-const UNJUDGED_LEVEL = '@SECLEVEL=1';
 const EVERY_CONTEXT = {
-  minVersion: 'TLSv1.2', ecdhCurve: CURVES, secureOptions: constants.SSL_OP_NO_RENEGOTIATION,
+  minVersion: 'TLSv1.2', ciphers: `${CIPHERS}:@SECLEVEL=2`, ecdhCurve: CURVES,
+  secureOptions: constants.SSL_OP_NO_RENEGOTIATION,
 } as const;
 
 export interface ClientTransportOptions {
@@ -63,7 +62,7 @@ export class ClientTransport implements MailTransport {
   readonly #options: ClientTransportOptions;
   readonly #lookups: HostLookups;
   #dane: SecureContext | undefined;
-  /** By what they hold; as many as the configuration has different terms. */
+  /** By the file of CAs. */
   readonly #contexts = new Map<string, FollowedFile<SecureContext>>();
   readonly #untrusted = new WeakSet<Connection>();
   /** Of all connections. */
@@ -131,19 +130,16 @@ export class ClientTransport implements MailTransport {
 
   /** Without any CA: TLSA records alone say who is trusted. */
   get #daneContext(): SecureContext {
-    const ciphers = ciphersAt(VERIFIED_LEVEL);
-    return this.#dane ??= tls.createSecureContext({ ...EVERY_CONTEXT, ciphers, ca: [] });
+    return this.#dane ??= tls.createSecureContext({ ...EVERY_CONTEXT, ca: [] });
   }
 
   /** Throws an Error that names the file, where that has never been good. */
-  #contextOf({ mustVerify, caFile }: TlsTerms): SecureContext {
-    const level = mustVerify ? VERIFIED_LEVEL : UNJUDGED_LEVEL;
-    const key = `${level} ${caFile ?? ''}`;
+  #contextOf({ caFile }: TlsTerms): SecureContext {
+    const key = caFile ?? '';
     let known = this.#contexts.get(key);
     if (known === undefined) {
       known = new FollowedFile([caFile], () => tls.createSecureContext({
         ...EVERY_CONTEXT,
-        ciphers: ciphersAt(level),
         ca: caFile === undefined ? this.#options.ca : readPem('ca', caFile),
       }));
       this.#contexts.set(key, known);
@@ -153,10 +149,6 @@ export class ClientTransport implements MailTransport {
     }
     return known.current;
   }
-}
-
-function ciphersAt(level: string): string {
-  return `${CIPHERS}:${level}`;
 }
 
 function whyNotShown(socket: TLSSocket, dane: DaneTerms): string {

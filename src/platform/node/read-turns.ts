@@ -108,7 +108,7 @@ export class ReadTurns {
 }
 
 /**
- * All strangers of this process: clients, and within TLS next hops, servers of policies and reports. What a next
- * hop says in clear is short, or it is closed.
+ * All strangers of this process: clients, and within TLS next hops, servers of policies and reports. What a
+ * next hop says in clear is short, or it is closed.
  */
 export const STRANGERS = new ReadTurns();

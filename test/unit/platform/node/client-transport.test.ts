@@ -78,28 +78,6 @@ test('a server with a key that is soon broken is not known by it, though whoever
   });
 });
 
-/** Of 1,024 bits (RFC 2409 6.2). */
-const WEAK_GROUP = `-----BEGIN DH PARAMETERS-----
-MIGHAoGBAP//////////yQ/aoiFowjTExmKLgNwc0SkCTgiKZ8x0Agu+pjsTmyJR
-Sgh5jjQE3e+VGbPNOkMbMCsKbfJfFDdP4TVtbVHCReSFtXZiXn7G9ExC6aY37WsL
-/1y29Aa37e44a/taiZ+lrp8kEXxLH+ZJKGZR7OZTgf//////////AgEC
------END DH PARAMETERS-----
-`;
-
-test('a server whose keys are weak for the day gets TLS where it need not be known: by `may` its mail would go in clear', needsTls, async () => {
-  const rsa = selfSigned('mx.test', 60, 'rsa');
-  assert.ok(rsa !== undefined);
-  const options: tls.TlsOptions = {
-    key: readFileSync(rsa.keyFile), cert: readFileSync(rsa.certFile),
-    maxVersion: 'TLSv1.2', ciphers: 'DHE-RSA-AES128-GCM-SHA256:@SECLEVEL=0', dhparam: WEAK_GROUP,
-  };
-  await withServer(options, () => undefined, async (port) => {
-    const transport = new ClientTransport({ readBufferBytes: 16_384 });
-    assert.equal(await secured(transport, port, rsa.certFile, false), 'verified', 'it opens');
-    assert.match(await secured(transport, port, rsa.certFile), /dh key too small/);
-  });
-});
-
 test('a server can not show another chain later, by a second handshake', needsTls, async () => {
   assert.ok(own !== undefined);
   let came: (why: string) => void = () => undefined;
