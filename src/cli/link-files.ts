@@ -110,7 +110,7 @@ export function endingCertificates(
   const own = [
     ...(gateway === undefined ? [] : certificateFiles(gatewayTls(gateway))),
     ...stores.flatMap((store) => certificateFiles(storeTls(store))),
-  ].map(({ file }) => [file, OWN] as const);
+  ].map(({ certFile: file }) => [file, OWN] as const);
   const others = (gateway?.hopFiles ?? []).flatMap(({ caFile }) =>
     (caFile === undefined ? [] : [[caFile, EACH] as const]));
   return [...new Map([...others, ...own])].flatMap(([file, meant]) => {

@@ -326,8 +326,11 @@ function busiestLine(
 }
 
 function certificateLines({ reception }: StatusAnswer, nowMs: number, isTty: boolean): string[] {
-  return (reception?.certificates ?? []).filter(({ ends }) => isEnding(ends, nowMs)).map(({ use, ends }) =>
-    `  ${paint('CERTIFICATE', 'red', isTty)} for ${printable(use)} ends ${timeText(ends)}: renew it`);
+  return (reception?.certificates ?? []).filter(({ ends }) => isEnding(ends, nowMs)).map(({ use, ends }) => {
+    const verb = ends * 1000 <= nowMs ? 'expired' : 'ends';
+    const title = paint('CERTIFICATE', 'red', isTty);
+    return `  ${title} for ${printable(use)} ${verb} ${timeText(ends)}: renew it`;
+  });
 }
 
 const RULE_TITLES: Readonly<Record<RuleVerb, string>> = {

@@ -293,8 +293,12 @@ function lesserFindings(status: StatusAnswer, nowMs: number): Finding[] {
   const { gateway, reception, orphan_partitions: orphans, partitions_without_memory: short } = status;
   const ending = (reception?.certificates ?? []).filter(({ ends }) => isEnding(ends, nowMs));
   const found = ending.map(({ use, ends }) => {
-    const days = Math.max(0, Math.floor((ends - nowMs / 1000) / DAY_SECONDS));
-    return warning('certificates', gateway, `the certificate for ${use} ends in ${counted(days, 'day')}`);
+    const secondsLeft = ends - nowMs / 1000;
+    const days = counted(Math.floor(Math.abs(secondsLeft) / DAY_SECONDS), 'day');
+    const what = `the certificate for ${use}`;
+    return secondsLeft > 0
+      ? warning('certificates', gateway, `${what} ends in ${days}`)
+      : error('certificates', gateway, `${what} expired ${days} ago: renew it`);
   });
   if (short > 0) found.push(warning('memory', gateway, `no memory to read ${counted(short, 'partition')}`));
   if (orphans > 0) {

@@ -146,8 +146,9 @@ export function exportReception(series: Series, metrics: ReceptionMetrics): void
 /** Of gateways and stores. */
 export function exportCertificateEnds(series: Series, ends: () => ReadonlyMap<string, number>): void {
   series.gauges(
-    'certificate_expiry_timestamp_seconds', 'When the certificate for smtp, links, admin or register ends',
-    ['use'], () => [...ends()].map(([use, endsMs]) => [{ use }, Math.floor(endsMs / 1000)]),
+    'certificate_expiry_timestamp_seconds',
+    'When the certificate in force for smtp, links, admin or register ends', ['use'],
+    () => [...ends()].map(([use, endsMs]) => [{ use }, Math.floor(endsMs / 1000)]),
   );
 }
 

@@ -1,11 +1,12 @@
 /**
  * How long the certificates of this process are good: looked at when it starts, and every minute after that,
- * for the files may be renewed at any time, and are in force a second later. One that ends within two weeks,
- * or has ended, is told of once a day. Off the path of mail. Owns the ends that metrics show.
+ * for the files may be renewed at any time, and are in force a second later: all that are read together, or
+ * none of them, and then the end of those before stays. One that ends within two weeks, or has ended, is told
+ * of once a day. Off the path of mail. Owns the ends that metrics show.
  */
 import { errorText } from '../../base/error-text.js';
 import type { EventLog } from '../ports.js';
-import { certificateFacts, readPem } from './certificates.js';
+import { certificateFacts, checkPair, readPem } from './certificates.js';
 
 /** A handful of small files: no work worth a stamp. */
 const LOOK_MS = 60_000;
@@ -14,25 +15,32 @@ const DAY_MS = 24 * 3_600_000;
 const SOON_MS = 14 * DAY_MS;
 
 /** For what, "smtp", "links", "register" or "admin", and where. */
-export interface CertificateFile {
+export interface CertificateFiles {
   readonly use: string;
-  readonly file: string;
+  readonly certFile: string;
+  readonly keyFile: string;
+  /** Read with them; undefined: none is. */
+  readonly caFile: string | undefined;
 }
 
-type TlsSection = { readonly certFile: string } | undefined;
+type Pair = Pick<CertificateFiles, 'certFile' | 'keyFile'>;
+type FileKey = 'certFile' | 'keyFile' | 'caFile';
+type TlsSection = Pair & { readonly caFile?: string | undefined } | undefined;
 
 /** Of a process: of its listeners for mail, of its links, of its admin port, and what etcd asks it for. */
 export interface TlsSections {
-  readonly smtp?: TlsSection;
+  readonly smtp?: Pair & { readonly clientCaFile: string | undefined } | undefined;
   readonly links?: TlsSection;
   readonly admin?: TlsSection;
   /** A file, a socket, and an etcd that asks for none have no certificate of ours. */
-  readonly register?: { readonly certFile?: string | undefined } | undefined;
+  readonly register?: Partial<Readonly<Record<FileKey, string | undefined>>> | undefined;
 }
 
-export function certificateFiles({ smtp, links, admin, register }: TlsSections): readonly CertificateFile[] {
-  const uses = [['smtp', smtp], ['links', links], ['admin', admin], ['register', register]] as const;
-  return uses.flatMap(([use, tls]) => (tls?.certFile === undefined ? [] : [{ use, file: tls.certFile }]));
+export function certificateFiles({ smtp, links, admin, register }: TlsSections): readonly CertificateFiles[] {
+  const ofSmtp = smtp && { ...smtp, caFile: smtp.clientCaFile };
+  const uses = [['smtp', ofSmtp], ['links', links], ['admin', admin], ['register', register]] as const;
+  return uses.flatMap(([use, { certFile, keyFile, caFile } = {}]) =>
+    (certFile === undefined || keyFile === undefined ? [] : [{ use, certFile, keyFile, caFile }]));
 }
 
 /** '' while it is good for two weeks and more; else what is to be said of it. */
@@ -55,12 +63,12 @@ export function watchCertificates(sections: TlsSections, log: EventLog): Certifi
 }
 
 export class CertificateEnds {
-  #files: readonly CertificateFile[];
+  #files: readonly CertificateFiles[];
   readonly #log: EventLog;
   readonly #ends = new Map<string, number>();
   readonly #tellAgainMs = new Map<string, number>();
 
-  constructor(files: readonly CertificateFile[], log: EventLog) {
+  constructor(files: readonly CertificateFiles[], log: EventLog) {
     this.#files = files;
     this.#log = log;
   }
@@ -71,7 +79,7 @@ export class CertificateEnds {
   }
 
   /** Others than before, from now on. */
-  lookAt(files: readonly CertificateFile[], nowMs: number): void {
+  lookAt(files: readonly CertificateFiles[], nowMs: number): void {
     this.#files = files;
     this.#tellAgainMs.clear();
     for (const use of this.#ends.keys()) if (!files.some((each) => each.use === use)) this.#ends.delete(use);
@@ -79,8 +87,9 @@ export class CertificateEnds {
   }
 
   look(nowMs: number): void {
-    for (const { use, file } of this.#files) {
-      const why = this.#judge(use, file, nowMs);
+    for (const files of this.#files) {
+      const { use, certFile: file } = files;
+      const why = this.#judge(files, nowMs);
       if (why === '') this.#tellAgainMs.delete(use);
       else if (nowMs >= (this.#tellAgainMs.get(use) ?? 0)) {
         this.#tellAgainMs.set(use, nowMs + DAY_MS);
@@ -89,11 +98,13 @@ export class CertificateEnds {
     }
   }
 
-  #judge(use: string, file: string, nowMs: number): string {
+  #judge({ use, certFile, keyFile, caFile }: CertificateFiles, nowMs: number): string {
     try {
-      const pem = readPem('cert', file);
-      this.#ends.set(use, certificateFacts(pem).endsMs);
-      return endingText(pem, nowMs);
+      const cert = readPem('cert', certFile);
+      checkPair({ cert, key: readPem('key', keyFile) }, certFile, keyFile);
+      if (caFile !== undefined) readPem('ca', caFile);
+      this.#ends.set(use, certificateFacts(cert).endsMs);
+      return endingText(cert, nowMs);
     } catch (error) {
       // What was read before stays in force, and with it its end.
       return errorText(error);

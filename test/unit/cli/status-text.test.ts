@@ -140,6 +140,13 @@ test('a table of recipients that was written into says that mail is deferred, an
   assert.match(text, /^ {2}STALE .* stays: users; the log says why$/m);
 });
 
+test('a certificate that is over is said to have expired', () => {
+  const { reception } = STATUS;
+  assert.ok(reception !== undefined);
+  const text = shown({ ...STATUS, reception: { ...reception, certificates: [{ use: 'smtp', ends: NOW - 86_400 }] } });
+  assert.match(text, /^ {2}CERTIFICATE for smtp expired 2027-01-14T08:00:00Z: renew it$/m);
+});
+
 test('lines that do not fit are counted in the last that does', () => {
   assert.deepEqual(fittingLines(['a', 'b', 'c'], 3), ['a', 'b', 'c']);
   assert.deepEqual(fittingLines(['a', 'b', 'c', 'd'], 3), ['a', 'b', '… 2 more lines']);
