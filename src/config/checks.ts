@@ -5,6 +5,7 @@
  */
 import { isIP } from 'node:net';
 import { addressText } from '../base/address-text.js';
+import { foldCase } from '../base/fold-case.js';
 import { Wildcards } from '../base/wildcards.js';
 import type { Path } from './keys/key.js';
 import type { EtcdValue, FileValue, GatewayValue, StoreValue } from './keys/schema.js';
@@ -84,6 +85,7 @@ function checkGateway(
   checkHooks(gateway, problems);
   checkDkim(gateway, problems);
   checkVerp(gateway, problems);
+  checkFeedback(gateway, problems);
   checkSources(gateway, problems);
   checkResolvers(gateway, problems);
   checkOpenRelay(smtp, problems);
@@ -523,6 +525,23 @@ function checkVerp({ routes }: GatewayValue, problems: Problems): void {
     made.map(({ verp: { domain, prefix } }) => `${prefix}+…@${domain}`),
     (at) => ['gateway', 'routes', made[at]?.i ?? 0, 'verp', 'prefix'], 'return address (domain and prefix)',
     problems,
+  );
+}
+
+/** What is forwarded there would come back, and bounce to whoever has sent the report. */
+function checkFeedback({ smtp: { feedback }, routes }: GatewayValue, problems: Problems): void {
+  const { address = '', forward_to: to } = feedback ?? {};
+  if (to === undefined) return;
+  // As they are known when mail comes to them (gateway/returned/return-paths.ts).
+  const folded = foldCase(to);
+  const isReturn = routes.some(({ verp }) =>
+    verp !== undefined && folded.startsWith(`${verp.prefix}+`) && folded.endsWith(`@${verp.domain}`));
+  if (!isReturn && folded !== foldCase(address)) return;
+  const found = isReturn ? 'a return address of a route (verp)' : "where reports come in ('address')";
+  problems.add(
+    ['gateway', 'smtp', 'feedback', 'forward_to'],
+    `expected the address of somebody who reads them, found '${to}', ${found}: each report would come back, `
+      + 'and bounce',
   );
 }
 
