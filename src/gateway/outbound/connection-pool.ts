@@ -226,6 +226,8 @@ export class ConnectionPool implements PeerEvents, LaneHome {
   /** The last one used is used next, so that spare connections grow idle and end. */
   readonly #idle: Peer[] = [];
   readonly #lanes = new Set<Lane>();
+  /** Ways by MX that led here before a reload, and may again: since when it is down is kept for them. */
+  readonly awaitedBy = new Set<object>();
   /** Hosts of the route stand behind others. */
   readonly #hasFallback: boolean;
   readonly #turns = new LaneRing();
@@ -270,12 +272,14 @@ export class ConnectionPool implements PeerEvents, LaneHome {
 
   /** Nothing is open and nobody uses it. */
   get isUnused(): boolean {
-    return this.#peers.size === 0 && this.#lanes.size === 0 && this.#retries.length === 0;
+    return this.#peers.size + this.#lanes.size + this.awaitedBy.size + this.#retries.length === 0;
   }
 
+  /** Hosts by MX are tried at once when mail comes to them: their addresses may be others. */
   renew(options: PoolOptions): void {
     this.#options = options;
     this.#hosts.renew(options);
+    if (this.#isByMx) this.#hosts.hasten();
   }
 
   add(lane: Lane): void {

@@ -14,8 +14,8 @@
  *
  * A way that is known is kept while the DNS does not answer, but not when the policy of the domain (MTA-STS)
  * leaves no host of it: that is asked for once its hosts are known. A reload leads from each state to
- * UNASKED: resolvers and policies may be others, and by what was known mail could go in clear, or end. Owns
- * no connection.
+ * UNASKED: resolvers and policies may be others, and by what was known mail could go in clear, or end. The
+ * pool it was in is kept until the DNS has answered, for since when its hosts are down. Owns no connection.
  */
 import { invariant } from '../../base/invariant.js';
 import type { Clock, EventLog, Random } from '../../platform/ports.js';
@@ -73,6 +73,8 @@ export class MxDestination implements LaneHome {
   /** Whose answer is awaited. */
   #question: object | undefined;
   #pool: ConnectionPool | undefined;
+  /** Before a reload, until its way is known anew. */
+  #poolBefore: ConnectionPool | undefined;
   #why: RecipientResult | undefined;
   #againMs = 0;
   #failures = 0;
@@ -109,6 +111,7 @@ export class MxDestination implements LaneHome {
     this.#question = undefined;
     this.#againMs = 0;
     this.#forgetVerdict();
+    if (this.#pool !== undefined) this.#keepPool(this.#pool);
     this.#leavePool();
     this.#transition(S.UNASKED);
   }
@@ -136,6 +139,13 @@ export class MxDestination implements LaneHome {
   leave(): void {
     this.stop();
     this.#leavePool();
+    this.#keepPool(undefined);
+  }
+
+  #keepPool(pool: ConnectionPool | undefined): void {
+    this.#poolBefore?.awaitedBy.delete(this);
+    this.#poolBefore = pool;
+    pool?.awaitedBy.add(this);
   }
 
   #leavePool(): void {
@@ -235,6 +245,7 @@ export class MxDestination implements LaneHome {
       this.#ports.onWay(this.#lane.queue, pool.hostNames);
       pool.add(this.#lane);
     }
+    this.#keepPool(undefined);
     this.#start();
   }
 
@@ -252,6 +263,7 @@ export class MxDestination implements LaneHome {
 
   #onNone(why: RecipientResult): void {
     this.#leavePool();
+    this.#keepPool(undefined);
     this.#why = why;
     this.#transition(S.NO_WAY);
     if (why.status !== DEFERRED) {

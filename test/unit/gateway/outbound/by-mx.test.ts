@@ -159,6 +159,35 @@ describe('mail by MX', () => {
     assert.equal((await it.ended(2))[1]?.[1], '2.0.0');
   });
 
+  test('is tried at once when the configuration is read anew, and since when its host is down stays known', async (t) => {
+    const it = await stage(t, ['127.0.0.1'], {}, { backoffFirstMs: 60_000, backoffMaxMs: 60_000 });
+    it.zone.set('MX away.example', mx([10, 'a.away.example'])).set('A a.away.example', a('127.0.0.1'));
+    const host = it.hosts.get('127.0.0.1');
+    assert.ok(host !== undefined);
+    host.answer = (verb) => (verb === 'GREETING' ? '421 4.3.2 too busy' : undefined);
+    const queue = it.send('away.example', 1);
+    await it.ended(1);
+    const since = it.dispatcher.nextHopOf(queue)?.downSinceWallMs;
+    assert.ok(since !== undefined);
+    it.dispatcher.renew(it.options);
+    // Two ticks: at one of them what nobody uses is forgotten.
+    await delay(600);
+    const shown = it.dispatcher.nextHops().map(({ relay, downSinceWallMs, lastError, retryInMs }) => [relay, downSinceWallMs, lastError, retryInMs]);
+    assert.deepEqual(shown, [[`a.away.example:${it.port}`, since, '421 4.3.2 too busy', 0]]);
+    it.source.put(queue, 2, 'x\r\n');
+    it.dispatcher.onReady(queue);
+    await it.ended(2);
+    assert.equal(host.connections, 2);
+    assert.equal(it.dispatcher.nextHopOf(queue)?.downSinceWallMs, since);
+    it.dispatcher.renew(it.options);
+    it.zone.set('MX away.example', mx([10, 'b.away.example'])).set('A b.away.example', a('127.0.0.1'));
+    host.answer = () => undefined;
+    it.source.put(queue, 3, 'x\r\n');
+    it.dispatcher.onReady(queue);
+    await it.ended(3);
+    await until(() => it.dispatcher.nextHops().length === 1, 'where it went before is forgotten');
+  });
+
   test('that waits for a host without a greeting says so, and before that for the DNS', async (t) => {
     const it = await stage(t, ['127.0.0.1']);
     const host = it.hosts.get('127.0.0.1');
