@@ -80,7 +80,7 @@ async function check(
     errors.push(...await unusableSources(gateway));
   }
   if (errors.length > 0) return { ...failed, errors };
-  const ending = endingCertificates(file, gateway, stores, Date.now());
+  const ending = endingCertificates(gateway, stores, Date.now());
   const warnings = [
     ...folders.warnings, ...ending, ...seldomMeant(file, gateway, stores),
     ...await foreignListeners(gateway, stores),

@@ -3,7 +3,7 @@
  * links, and any role those of the register and its admin port, and its tokens; whether they are for the ids
  * that show them; and which of all are to be renewed soon. That is no error: mail goes on until then.
  */
-import type { GatewayConfig, StoreConfig } from '../config/types.js';
+import type { GatewayConfig, Places, StoreConfig } from '../config/types.js';
 import { workerIds } from '../config/workers.js';
 import type { AdminFileNames } from '../platform/node/admin-files.js';
 import { readTokens } from '../platform/node/admin-tokens.js';
@@ -103,20 +103,49 @@ function registerTls(register: StoreConfig['register']): TlsSections {
   return register?.kind === 'etcd' ? { register } : {};
 }
 
-/** All of them can be read, as was found before. Of next hops: their CAs, for `ca_file` of routes. */
+/**
+ * All of them can be read, as was found before. Of next hops: their CAs, for `ca_file` of routes. Each file
+ * is told of once, at the first key that names it.
+ */
 export function endingCertificates(
-  configFile: string, gateway: GatewayConfig | undefined, stores: readonly StoreConfig[], nowMs: number,
+  gateway: GatewayConfig | undefined, stores: readonly StoreConfig[], nowMs: number,
 ): string[] {
-  const own = [
-    ...(gateway === undefined ? [] : certificateFiles(gatewayTls(gateway))),
-    ...stores.flatMap((store) => certificateFiles(storeTls(store))),
-  ].map(({ certFile: file }) => [file, OWN] as const);
-  const others = (gateway?.hopFiles ?? []).flatMap(({ caFile }) =>
-    (caFile === undefined ? [] : [[caFile, EACH] as const]));
-  return [...new Map([...others, ...own])].flatMap(([file, meant]) => {
+  const found = [
+    ...(gateway === undefined ? [] : ownFiles(gatewayTls(gateway), 'gateway', gateway.places)),
+    ...stores.flatMap((store) => ownFiles(storeTls(store), store.section, store.places)),
+    ...(gateway?.hopFiles ?? []).flatMap(({ at, caFile }) =>
+      namedFile(caFile, `${at}.ca_file`, EACH, gateway?.places ?? {})),
+  ];
+  const told = new Set<string>();
+  return found.flatMap(({ file, place, meant }) => {
+    if (told.has(file)) return [];
+    told.add(file);
     const whys = (readPem('cert', file).match(meant) ?? []).map((pem) => endingText(pem, nowMs));
     // Of several CAs one is enough.
     const [why = ''] = whys.includes('') ? [] : whys;
-    return why === '' ? [] : [`${configFile}: warning: '${file}': ${why}`];
+    return why === '' ? [] : [`${place}: warning: '${file}': ${why}`];
   });
+}
+
+interface NamedFile {
+  readonly file: string;
+  /** FILE:LINE: key. */
+  readonly place: string;
+  readonly meant: RegExp;
+}
+
+function ownFiles(tls: TlsSections, section: string, places: Places): readonly NamedFile[] {
+  const isStore = section !== 'gateway';
+  const keys: Readonly<Record<string, string>> = {
+    smtp: 'gateway.smtp.tls.cert', links: isStore ? `${section}.tls.cert` : 'gateway.mirror.tls.cert',
+    admin: `${section}.admin.tls.cert`, register: 'register.cert',
+  };
+  return certificateFiles(tls).flatMap(({ use, certFile }) =>
+    namedFile(certFile, keys[use] ?? '', OWN, places));
+}
+
+function namedFile(
+  file: string | undefined, key: string, meant: RegExp, places: Places,
+): readonly NamedFile[] {
+  return file === undefined ? [] : [{ file, place: `${places[key] ?? '?'}: ${key}`, meant }];
 }
