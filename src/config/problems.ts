@@ -42,6 +42,8 @@ const SECRET_WORD = /secret|passw|token/i;
 /** YAML takes a key of a secret and its value for one text where the blank between them is missing. */
 const SECRET_IN_TEXT = new RegExp(`((?:${SECRET_WORD.source})\\w*\\s*[:=]?).*`, 'is');
 const HIDDEN = '(hidden)';
+/** A secret that got in as a blank or a comma is missing brings a sign along, and is longer (checks.ts). */
+const WORD = /^[a-z0-9.]{1,15}$/i;
 
 export function problemsOfIssues(error: z.ZodError, schema: z.ZodType, value: unknown): Problem[] {
   return problemsAt([], error.issues, schema, value);
@@ -56,7 +58,8 @@ function problemsAt(
     const at = foundAt(value, path);
     const found = describeAt(at, path, schema);
     const add = (expected: string): void => {
-      const bare = { shownPath: path, text: `expected ${expected}, found ${bareWord(at)}` };
+      const plain = isWordOf(schema, path) && WORD.test(String(at)) ? found : bareWord(at);
+      const bare = { shownPath: path, text: `expected ${expected}, found ${plain}` };
       problems.push({ path, text: `expected ${expected}, found ${found}`, bare });
     };
     switch (issue.code) {
@@ -133,6 +136,11 @@ function foundAt(value: unknown, path: Path): unknown {
 function describeAt(value: unknown, path: Path, schema: z.ZodType): string {
   const at = schemaAt(schema, path);
   return at !== undefined && kinds.get(at)?.isSecret === true ? bareWord(value) : describe(value);
+}
+
+function isWordOf(schema: z.ZodType, path: Path): boolean {
+  const at = schemaAt(schema, path);
+  return at !== undefined && kinds.get(at)?.isWord === true;
 }
 
 export function bareWord(value: unknown): string {

@@ -17,6 +17,8 @@ export interface Kind {
   readonly shown?: (value: never) => unknown;
   /** Shown nowhere: what is printed ends in tickets and logs. */
   readonly isSecret?: boolean;
+  /** One word of a few, or a time: what stands there instead is shown, if it is one word. */
+  readonly isWord?: boolean;
   /** Names a file, against the folder of the configuration. */
   readonly isFile?: boolean;
   /** Names a file whose content counts. */

@@ -60,7 +60,7 @@ export function duration(minMs: number, maxMs: number): z.ZodType<number> {
     const parsed = parseDuration(value);
     return parsed.ok && within(parsed.value, minMs, maxMs) ? parsed.value : undefined;
   }, `a time with its unit from ${showMs(minMs)} to ${showMs(maxMs)} such as 250ms, 30s, 5min or 5d`, {
-    shown: exactTime,
+    shown: exactTime, isWord: true,
   });
 }
 
@@ -98,18 +98,19 @@ export function flag(): z.ZodType<boolean> {
     if (typeof value === 'boolean') return value;
     if (value === 'on' || value === 'yes') return true;
     return value === 'off' || value === 'no' ? false : undefined;
-  }, 'true or false');
+  }, 'true or false', { isWord: true });
 }
 
 /** A role of a process rather than a property: these two words alone. */
 export function onOrOff(): z.ZodType<boolean> {
   return expected((value) => (value === 'on' ? true : value === 'off' ? false : undefined), 'on or off', {
-    shown: (isOn: boolean) => (isOn ? 'on' : 'off'),
+    shown: (isOn: boolean) => (isOn ? 'on' : 'off'), isWord: true,
   });
 }
 
 export function oneOf<const T extends string>(words: readonly T[]): z.ZodType<T> {
-  return expected((value) => words.find((word) => word === value), `one of ${words.join(', ')}`);
+  const parse = (value: unknown): T | undefined => words.find((word) => word === value);
+  return expected(parse, `one of ${words.join(', ')}`, { isWord: true });
 }
 
 /** One line of text without control characters. */

@@ -467,6 +467,28 @@ describe('what is wrong is one line with file, line, path, expectation and findi
     }
   });
 
+  test('a word or a time that is none is shown also beside a secret, which is not', () => {
+    const WORD = 'pw-4711';
+    const verp = (keys: string): string => `verp: {domain: b.example, ${keys}secret_file: ${WORD}}`;
+    const cases: readonly (readonly [keys: string, told: RegExp])[] = [
+      [`tls: verfy, auth: {user: a, password_file: ${WORD}}`, /routes\[0\]\.tls: expected one of none, may, encrypt, verify, found "verfy"$/],
+      [`balance: maybe, auth: {user: a, password_file: ${WORD}}`, /balance: expected true or false, found "maybe"$/],
+      [verp('valid_for: 10, '), /verp\.valid_for: expected a time .*, found 10$/],
+      [verp('valid_for: 200d, '), /verp\.valid_for: expected a time .*, found "200d"$/],
+      [verp('returned: forwards, '), /verp\.returned: expected one of forward, discard, found "forwards"$/],
+      [`tls: verify password_file ${WORD}, auth: {user: a}`, /routes\[0\]\.tls: expected one of .*, found a string that is not shown$/],
+      [`tls: verify:${WORD}, auth: {user: a, password_file: x}`, /routes\[0\]\.tls: expected one of .*, found a string that is not shown$/],
+      ['password: x, auth: pw4711', /routes\[0\]\.auth: expected a mapping, found a string that is not shown$/],
+      [`auth: {user: a, password_file: [${WORD}]}`, /password_file: expected a file name, found a list of 1$/],
+      [verp(`prefix: '${WORD}', `), /verp\.prefix: .*, found a string that is not shown$/],
+    ];
+    for (const [keys, told] of cases) {
+      const errors = errorsOf(GOOD.replace('26}', `26, ${keys}}`));
+      assert.ok(errors.some((error) => told.test(error)), errors.join('\n'));
+      assert.ok(!errors.join('').includes(WORD), errors.join('\n'));
+    }
+  });
+
   test('other keys that are none are told as they are', () => {
     for (const [key, hint] of [["'ro utes'", "did you mean 'routes'?"], ['größe', 'known keys: '], ['state dir', "did you mean 'state_dir'?"]] as const) {
       const [error = ''] = errorsOf(`${GOOD}  ${key}: 1\n`);
