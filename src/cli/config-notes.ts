@@ -38,6 +38,11 @@ export function gatewayNotes(gateway: GatewayConfig): readonly string[] {
   const ours = ownNames(gateway.hostName, gateway.sources);
   const notes: (readonly [key: string, text: string])[] = routes.flatMap(({ nextHop }, i) =>
     hopNotes(nextHop, ours).map((text) => [`gateway.routes[${String(i)}]`, text] as const));
+  if (gateway.hostName.includes('_')) {
+    const text = `'${gateway.hostName}' has an underscore, which no name of a host has (RFC 5321 2.3.5): `
+      + 'others may refuse it in EHLO; take letters, digits and dashes';
+    notes.push(['gateway.hostname', text]);
+  }
   const wild = relayCertificates.find((name) => name.includes('*'));
   if (wild !== undefined) {
     const text = `'${wild}' is no pattern: it stands for a certificate with this very name, and no other`;

@@ -51,6 +51,11 @@ test('next hops whose port does not go with their kind, or that have no name to 
   assert.deepEqual(notesOfGateway("via: 'smtps://a.example:587'"), [`${at}smtps://a.example:587: servers begin in clear at that port, so that TLS first fails ('wrong version number'): say smtp:// with tls: encrypt or verify, or port 465`]);
 });
 
+test('a name in EHLO with an underscore is warned of', () => {
+  assert.deepEqual(notesOfGateway('via: mx', '  hostname: a_b.own.test\n'), ["f.yaml:9: gateway.hostname: warning: 'a_b.own.test' has an underscore, which no name of a host has (RFC 5321 2.3.5): others may refuse it in EHLO; take letters, digits and dashes"]);
+  assert.deepEqual(notesOfGateway('via: mx', '  hostname: a-b.own.test\n'), []);
+});
+
 test('a next hop that has our own name is warned of: its mail may go in a circle', () => {
   const more = '  hostname: MX1.ours.example\n  sources: [{address: 127.0.0.1, name: out.ours.example}]\n';
   const note = (place: string): string => `f.yaml:8: gateway.routes[0]: warning: ${place} is a name of this gateway: if that leads to a gateway of this group, also by a balancer, its mail goes in a circle, and bounces`;
