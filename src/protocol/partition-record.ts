@@ -142,17 +142,21 @@ export function lineWith(line: readonly PastTerm[], undone: PastTerm): readonly 
 /**
  * Of a record that does not know of these copies any more: terms in which they counted last are not in its
  * line, so that one that is back is found to have what this record does not know. Of many in one entry those
- * stay that began later.
+ * stay that began later. Who took a term and made no change in it may have told nobody: a copy that counted
+ * last in that one was perhaps told of the one before, and no more.
  */
 export function lineWithout(
   line: readonly PastTerm[], copies: readonly GivenUpCopy[],
 ): readonly PastTerm[] {
+  let wasTakenOnly = false;
   return line.flatMap((past) => {
     const { term, epoch } = past;
     const theirs = copies.filter((copy) => term.number <= copy.epoch && copy.epoch <= epoch);
+    if (theirs.length === 0 && !wasTakenOnly) return [past];
+    wasTakenOnly = term.number === epoch;
     const number = Math.max(...theirs.map((copy) => copy.epoch)) + 1;
-    if (theirs.length === 0) return [past];
-    return isSpan(past) && number <= epoch ? [{ term: { number, nonce: SPAN_NONCE }, epoch }] : [];
+    const isOneLater = theirs.length > 0 && isSpan(past) && number <= epoch;
+    return isOneLater ? [{ term: { number, nonce: SPAN_NONCE }, epoch }] : [];
   });
 }
 

@@ -306,6 +306,8 @@ export const OWNERSHIP_MUTANTS: readonly OwnershipMutant[] = [
     old: 'const isOpen = this.#untold(partition, ending).length > 0;', new: 'const isOpen = nowMs < 0;' },
   { rule: '15', name: 'a disk that is found after an end is not told of it', heldBy: ORPHANS_TEST, file: 'src/gateway/ownership/holdings.js',
     old: 'if (isMissed || ', new: 'if (' },
+  { rule: '16', name: 'an end knows what its copies were told before a term that was taken only', heldBy: RECORD_TEST, file: 'src/protocol/partition-record.js',
+    old: 'wasTakenOnly = term.number === epoch;', new: 'wasTakenOnly = false;' },
   { rule: '15', name: 'an end that a store was given up for knew all', heldBy: RECORD_TEST, file: 'src/gateway/ownership/given-up-rules.js',
     old: 'left: [], line };', new: 'left: [], line: [{ term: { number: 0, nonce: 0 }, epoch }] };' },
   { rule: '15', name: 'what a store was given up for is met nowhere', heldBy: UNRECORDED_TEST, file: 'src/gateway/ownership/unrecorded.js',

@@ -82,6 +82,8 @@ describe('a line', () => {
     assert.deepEqual(lineWithout([past(30, 31), past(20, 25), past(5, 6)], [copy]), [past(30, 31), past(5, 6)]);
     assert.deepEqual(lineWithout([past(30, 31), past(5, 27, 0)], [copy, { ...copy, epoch: 7 }]), [past(30, 31), past(25, 27, 0)], 'what began later');
     assert.deepEqual(lineWithout([past(5, 24, 0)], [copy]), []);
+    const unfinished = [past(40, 41), past(24, 24), past(23, 23), past(20, 22), past(5, 6)];
+    assert.deepEqual(lineWithout(unfinished, [copy]), [past(40, 41), past(5, 6)], 'nor of one by which it was told last, where those after it may have told nobody');
   });
 });
 
