@@ -347,7 +347,7 @@ export const OWNERSHIP_MUTANTS: readonly OwnershipMutant[] = [
   { rule: '15', name: 'what a line has no room for is forgotten', heldBy: RECORD_TEST, file: 'src/protocol/partition-record.js',
     old: 'before.term.number > oldest.epoch + 1', new: 'before.term.number > 0' },
   { rule: '15', name: 'an end forgets all terms of an entry in which a copy counted', heldBy: ORPHANS_TEST, file: 'src/protocol/partition-record.js',
-    old: 'isSpan(past) && number <= epoch ?', new: 'epoch < 0 ?' },
+    old: 'return isOneLater ?', new: 'return epoch < 0 ?' },
   { rule: '7, 15', name: 'a founding empties what was not asked', heldBy: DISKS_TEST, file: 'src/recovery/ownership/founding.js',
     old: 'const taken = [...back, ...unheard];', new: 'const taken = [...back];' },
   { rule: '15', name: 'a copy that the register lost is not read where no store is free', heldBy: DISKS_TEST, file: HOLDER,
