@@ -346,7 +346,7 @@ export const OWNERSHIP_MUTANTS: readonly OwnershipMutant[] = [
     old: 'return line.some((past) =>', new: 'return told.epoch < (line.at(-1)?.term.number ?? 0) || line.some((past) =>' },
   { rule: '15', name: 'what a line has no room for is forgotten', heldBy: RECORD_TEST, file: 'src/protocol/partition-record.js',
     old: 'before.term.number > oldest.epoch + 1', new: 'before.term.number > 0' },
-  { rule: '15', name: 'an end forgets all terms of an entry in which a copy counted', heldBy: ORPHANS_TEST, file: 'src/protocol/partition-record.js',
+  { rule: '15', name: 'an end forgets all terms of an entry in which a copy counted', heldBy: RECORD_TEST, file: 'src/protocol/partition-record.js',
     old: 'return isOneLater ?', new: 'return epoch < 0 ?' },
   { rule: '7, 15', name: 'a founding empties what was not asked', heldBy: DISKS_TEST, file: 'src/recovery/ownership/founding.js',
     old: 'const taken = [...back, ...unheard];', new: 'const taken = [...back];' },
