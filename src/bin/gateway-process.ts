@@ -240,7 +240,7 @@ function whatItDoes({ id, group, smtp }: GatewayConfig): string {
     const others = group?.filter((other) => other !== id).join(', ') ?? 'all gateways of its register';
     return `rescue ${id} takes no mail and stands by for ${others}`;
   }
-  const addresses = smtp.listen.map(({ host, port }) => `${host}:${String(port)}`).join(', ');
+  const addresses = smtp.listen.map(({ host, port }) => addressText(host, port)).join(', ');
   return `gateway ${id} takes mail on ${addresses} once its stores answer`;
 }
 

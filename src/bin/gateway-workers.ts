@@ -18,6 +18,7 @@
  */
 import cluster from 'node:cluster';
 import type { Worker } from 'node:cluster';
+import { addressText } from '../base/address-text.js';
 import { Restarts } from '../base/restarts.js';
 import type { GatewayFile, RunningRole } from '../cli/context.js';
 import { CliError } from '../cli/context.js';
@@ -80,7 +81,7 @@ export async function startGatewayWorkers(
     await upper.stop();
     throw error;
   }
-  const smtp = config.smtp.listen.map(({ host, port }) => `${host}:${String(port)}`).join(', ');
+  const smtp = config.smtp.listen.map(({ host, port }) => addressText(host, port)).join(', ');
   const count = String(config.workers);
   return {
     summary: `gateway ${config.id}: ${count} workers take mail on ${smtp} once the stores answer`,

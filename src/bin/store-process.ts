@@ -146,8 +146,8 @@ export async function startStoreProcess(
   const running = await life.begin();
   life.follow(hangUps);
   const listens = config.paths.map(({ name, address: { host, port } }, i) =>
-    `${name} ${host}:${String(running.ports[i] ?? port)}`);
-  const admin = `${config.admin.listen.host}:${String(running.adminPort)}`;
+    `${name} ${addressText({ host, port: running.ports[i] ?? port })}`);
+  const admin = addressText({ host: config.admin.listen.host, port: running.adminPort });
   return {
     summary: `store ${config.id} listens on ${listens.join(', ')}; admin on ${admin}`,
     stop: async () => {

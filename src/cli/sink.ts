@@ -1,5 +1,6 @@
 /** `twinpost sink`: takes all mail, counts it, can make trouble on purpose and judge what arrived. */
 import type { Argv } from 'yargs';
+import { addressText } from '../base/address-text.js';
 import { formatBytes, formatCount } from '../base/units.js';
 import type { FileKeys } from '../config/keys/schema.js';
 import type { RunningSink, SinkOptions } from '../sink/options.js';
@@ -50,7 +51,7 @@ export function sinkCommand(cli: Argv, context: CliContext, done: (code: number)
       const sink = await startSink(options);
       return {
         summary:
-          `sink listens on ${options.host}:${String(sink.port)}${options.lmtp === true ? ' (LMTP)' : ''}`,
+          `sink listens on ${addressText(options.host, sink.port)}${options.lmtp === true ? ' (LMTP)' : ''}`,
         stop: async () => {
           if (options.verify === true) verdict = await sink.report();
           await sink.close();

@@ -18,6 +18,8 @@ export interface Problem {
   readonly bare?: Bare;
   /** Point at the key itself (unknown keys), not at its value. */
   readonly atKey?: boolean;
+  /** Only `bare` is told: what YAML made of it may stand on other lines than it points at. */
+  readonly isOdd?: boolean;
 }
 
 interface Bare {
@@ -183,7 +185,7 @@ function unknownKey(schema: z.ZodType, path: Path, key: string): Problem {
   const hint = glued === undefined && meant !== undefined ? `did you mean '${meant}'?` : sure;
   const expected = 'expected a known key, found';
   return {
-    path: [...path, key], text: `${expected} '${key}'; ${hint}`, atKey: true,
+    path: [...path, key], text: `${expected} '${key}'; ${hint}`, atKey: true, isOdd: /^[{[]/.test(key),
     bare: { shownPath: [...path, HIDDEN], text: `${expected} one that is not shown; ${sure}` },
   };
 }

@@ -263,10 +263,10 @@ export class MxDestination implements LaneHome {
 
   #onNone(why: RecipientResult): void {
     this.#leavePool();
-    this.#keepPool(undefined);
     this.#why = why;
     this.#transition(S.NO_WAY);
     if (why.status !== DEFERRED) {
+      this.#keepPool(undefined);
       this.#failures = 0;
       this.#downSinceWallMs = undefined;
       this.#againMs = this.#nowMs + FAILED_MS;

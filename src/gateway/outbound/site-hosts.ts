@@ -130,8 +130,10 @@ export class SiteHosts {
     this.#random = random;
   }
 
+  /** Whoever refused for good may be asked by another name now: no mail ends by what was said before. */
   renew(options: BackoffOptions): void {
     this.#options = options;
+    for (const host of this.#hosts) host.isRefusing = false;
   }
 
   /** The one to connect to; undefined while none may be tried. */
@@ -283,8 +285,11 @@ export class SiteHosts {
     return since;
   }
 
-  /** Each that was tried last said that it never takes mail (RFC 7504): none of them is only away. */
+  /**
+   * Each that was tried last said that it never takes mail (RFC 7504): none of them is only away, nor asked
+   * anew just now.
+   */
   get areAllRefusing(): boolean {
-    return this.#hosts.every(({ isRefusing }) => isRefusing);
+    return this.#hosts.every(({ isRefusing, connecting }) => isRefusing && connecting === 0);
   }
 }

@@ -7,6 +7,7 @@
 import { errorText } from '../../base/error-text.js';
 import type { EventLog } from '../ports.js';
 import { certificateFacts, checkPair, readPem } from './certificates.js';
+import { readServerTls } from './server-tls.js';
 
 /** A handful of small files: no work worth a stamp. */
 const LOOK_MS = 60_000;
@@ -98,16 +99,23 @@ export class CertificateEnds {
     }
   }
 
-  #judge({ use, certFile, keyFile, caFile }: CertificateFiles, nowMs: number): string {
+  #judge(files: CertificateFiles, nowMs: number): string {
     try {
-      const cert = readPem('cert', certFile);
-      checkPair({ cert, key: readPem('key', keyFile) }, certFile, keyFile);
-      if (caFile !== undefined) readPem('ca', caFile);
-      this.#ends.set(use, certificateFacts(cert).endsMs);
+      const cert = certificateOf(files);
+      this.#ends.set(files.use, certificateFacts(cert).endsMs);
       return endingText(cert, nowMs);
     } catch (error) {
       // What was read before stays in force, and with it its end.
       return errorText(error);
     }
   }
+}
+
+/** As whoever uses them reads them: throws where he would go on with those before. */
+function certificateOf({ use, certFile, keyFile, caFile }: CertificateFiles): string {
+  if (use === 'smtp' || use === 'admin') return readServerTls({ certFile, keyFile, clientCaFile: caFile }).cert;
+  const cert = readPem('cert', certFile);
+  checkPair({ cert, key: readPem('key', keyFile) }, certFile, keyFile);
+  if (caFile !== undefined) readPem('ca', caFile);
+  return cert;
 }

@@ -155,7 +155,8 @@ class HttpsExchange {
     const encoding = headers['content-encoding'] ?? 'identity';
     if (encoding !== 'identity') return this.#fail('its answer is encoded');
     // The end of the connection ends it then, and anybody on the way can make one.
-    const isMeasured = headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined;
+    const isChunked = /(?:^|,)\s*chunked\s*$/i.test(headers['transfer-encoding'] ?? '');
+    const isMeasured = isChunked || headers['content-length'] !== undefined;
     if (!isMeasured) return this.#fail('its answer does not say how long it is, and may be cut short');
     const pieces: Uint8Array[] = [];
     let bytes = 0;

@@ -6,6 +6,6 @@
  */
 import tls from 'node:tls';
 
-export const CURVES = 'X25519:P-256:P-384:P-521';
+export const CURVES = 'X25519:P-256:P-384:P-521:X448';
 /** Node's, without those that need a prime. */
 export const CIPHERS = `${tls.DEFAULT_CIPHERS}:!kDHE`;

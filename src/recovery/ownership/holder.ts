@@ -46,7 +46,7 @@
  *
  * Nothing is changed before a member that counts has answered: without one there is nothing to take, and only
  * a member can say that the register is older than what was told (15). One that has no copy is fenced by who
- * is named, or knows the holder dead: only that tells whether it was filled since.
+ * is named, or by the owner that knows the holder dead: only that tells whether it was filled since.
  *
  * Order of a takeover: change of the record, known to have been made; fence; wait; read; then the others are
  * aligned, and only then members are changed. The set exists from READING on, so nothing can change them
