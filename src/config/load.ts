@@ -65,7 +65,10 @@ function regular(file: string): Stats {
 
 export function parseConfig(text: string, file: string, options: LoadOptions): LoadResult {
   const lines = new LineCounter();
-  const document = parseDocument(text, { lineCounter: lines, prettyErrors: false, uniqueKeys: true, logLevel: 'error' });
+  // Its warnings quote what stands in the file.
+  const document = parseDocument(text, {
+    lineCounter: lines, prettyErrors: false, uniqueKeys: true, logLevel: 'error',
+  });
   const [error] = document.errors;
   if (error !== undefined) {
     // The others follow from it: of one tab there are ten.
@@ -120,7 +123,8 @@ function report(
     .map((problem) => {
       const { path: at, text, bare, isOdd } = problem;
       const line = lineOf(document, lines, problem);
-      const told = bare !== undefined && (isOdd === true || mayHaveSecret(fileLines, line)) ? bare : { shownPath: at, text };
+      const isBare = isOdd === true || mayHaveSecret(fileLines, line);
+      const told = isBare && bare !== undefined ? bare : { shownPath: at, text };
       return { line, text: `${pathText(told.shownPath)}: ${told.text}` };
     })
     .sort((a, b) => a.line - b.line)

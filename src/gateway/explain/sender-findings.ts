@@ -160,7 +160,8 @@ async function keyFinding({ name, record }: PublishedKey, asker: Asker): Promise
 function keyTrouble(found: string, wanted: string): string {
   const version = tagOf(found, 'v') || 'DKIM1';
   if (version !== 'DKIM1') return `says that it is of version ${version}`;
-  const names = found.split(';').map((tag) => tag.split('=', 1)[0]?.trim() ?? '').filter((each) => each !== '');
+  const names = found.split(';').map((tag) => tag.split('=', 1)[0]?.trim() ?? '')
+    .filter((each) => each !== '');
   if (names.lastIndexOf('v') > 0) return 'does not begin with its version (v=)';
   if (new Set(names).size < names.length) return 'has a tag twice';
   const key = tagOf(found, 'p');

@@ -113,7 +113,9 @@ export class CertificateEnds {
 
 /** As whoever uses them reads them: throws where he would go on with those before. */
 function certificateOf({ use, certFile, keyFile, caFile }: CertificateFiles): string {
-  if (use === 'smtp' || use === 'admin') return readServerTls({ certFile, keyFile, clientCaFile: caFile }).cert;
+  if (use === 'smtp' || use === 'admin') {
+    return readServerTls({ certFile, keyFile, clientCaFile: caFile }).cert;
+  }
   const cert = readPem('cert', certFile);
   checkPair({ cert, key: readPem('key', keyFile) }, certFile, keyFile);
   if (caFile !== undefined) readPem('ca', caFile);
