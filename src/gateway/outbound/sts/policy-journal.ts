@@ -56,7 +56,7 @@ export class PolicyJournal {
   readonly #ports: PolicyJournalPorts;
   readonly #telling = new OnceInAWhile(TOLD_EVERY_MS);
   #lines: string[] = [];
-  /** It ends in the middle of a line: a crash has cut it. */
+  /** It ends in the middle of a line, as far as is known: a crash has cut it, or a full disk. */
   #isCut = false;
   /** In the file. */
   #lineCount = 0;
@@ -136,9 +136,12 @@ export class PolicyJournal {
     makeFolder(this.#stateDir);
     const lines = this.#isCut ? ['\n', ...this.#lines] : this.#lines;
     this.#lines = [];
-    this.#isCut = false;
     const handle = await open(this.#file, 'a', 0o600);
-    await writeAndClose(handle, async () => { await handle.writeFile(lines.join('')); });
+    await writeAndClose(handle, async () => {
+      this.#isCut = true;
+      await handle.writeFile(lines.join(''));
+      this.#isCut = false;
+    });
     this.#lineCount += lines.length;
   }
 

@@ -6,8 +6,10 @@
  *   ask ─ TXT record ─ its id is that of the policy kept ──────────────────────────► that one
  *    │          │ ─ none, or nobody could tell ──────────────────────────► the one kept, if any
  *    │          └─ another id ─► fetched by HTTPS; mail waits ─ a policy ─► kept, that one
- *    │                                        └─ none to be had ─────────► the one kept, if any; not
- *    │                                                                    tried again for AGAIN_MS
+ *    │                                        ├─ none to be had ─────────► the one kept, if any; not
+ *    │                                        │                           tried again for AGAIN_MS
+ *    │                                        └─ the DNS had no room ────► the one kept, if any; tried again
+ *    │                                                                    with the next mail, and not counted
  *    └ tick ─ half of its life is over, or a day ─► fetched anew, while mail goes there now and then
  *      onFailure ─ mail could not go by it ─► fetched anew, once in AGAIN_MS (RFC 8461 5.1)
  *
@@ -24,7 +26,7 @@ import type { Https, HttpsAnswer } from '../../../platform/https.js';
 import type { Resolver } from '../../../platform/resolver.js';
 import type { MxLookup } from '../mx-lookup.js';
 import { inTurns } from '../pure/address-turns.js';
-import { whyNotPublic } from '../pure/public-address.js';
+import { judgedHost } from '../pure/public-address.js';
 import {
   POLICY_BYTES_MAX, charactersOf, readPolicy, stsHost, stsId, stsRecordName,
 } from '../pure/sts-policy.js';
@@ -262,11 +264,16 @@ export class StsPolicies implements PolicySource, ExplainedPolicies {
   #connect(fetching: Fetching): void {
     const { lookup, https } = this.#ports;
     const host = stsHost(fetching.domain);
-    lookup.addresses(host, (answers) => {
-      const all = inTurns(answers.map((answer) => (answer.kind === 'found' ? answer.records : [])));
-      const addresses = lookup.allowsPrivate ? all : all.filter((address) => whyNotPublic(address) === '');
+    lookup.addresses(host, (answers, isIpv6Only) => {
+      const { open, isUnasked } = judgedHost(answers, isIpv6Only, lookup.allowsPrivate);
+      // It says nothing of the domain.
+      if (isUnasked) return this.#leave(fetching);
+      const addresses = inTurns(open);
       if (addresses.length === 0) {
-        return this.#failed(fetching, 'unreachable', `${host} has no public address`);
+        const failed = answers.find((answer) => answer.kind === 'failed');
+        const why = failed === undefined ? `${host} has no public address`
+          : `no answer on its addresses: ${failed.why}`;
+        return this.#failed(fetching, 'unreachable', why);
       }
       const waitedMs = this.#ports.clock.nowMs() - fetching.sinceMs;
       const withinMs = Math.max(1, FETCH_MS - waitedMs);
@@ -315,8 +322,12 @@ export class StsPolicies implements PolicySource, ExplainedPolicies {
   }
 
   #ended(fetching: Fetching, result: StsFetchResult): void {
-    fetching.line.underWay--;
     this.#ports.onFetched(fetching.domain, result);
+    this.#leave(fetching);
+  }
+
+  #leave(fetching: Fetching): void {
+    fetching.line.underWay--;
     this.#tell(fetching);
     this.#fetchNext(fetching.line);
   }

@@ -1,17 +1,18 @@
 /** Policies of domains, from real HTTPS servers and a scripted name server: which one counts, when it is fetched, and what outlives a restart. */
 import assert from 'node:assert/strict';
-import { appendFileSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { appendFileSync, mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import type { TestContext } from 'node:test';
 import type { Answer } from 'dns-packet';
 import { MxLookup } from '../../../../../src/gateway/outbound/mx-lookup.js';
+import { PolicyJournal } from '../../../../../src/gateway/outbound/sts/policy-journal.js';
 import { StsPolicies } from '../../../../../src/gateway/outbound/sts/sts-policies.js';
 import type { StsFetchResult } from '../../../../../src/gateway/outbound/sts/sts-policies.js';
 import { crc32 } from '../../../../../src/platform/node/checksum.js';
 import { DnsClient } from '../../../../../src/platform/node/dns/dns-client.js';
-import type { DnsAnswer, Resolver } from '../../../../../src/platform/resolver.js';
+import type { DnsAnswer, DnsFailure, Resolver } from '../../../../../src/platform/resolver.js';
 import { HttpsClient } from '../../../../../src/platform/node/https-client.js';
 import { makeCertificates } from '../../../../process/tls-hop.js';
 import { NameServer } from '../../../platform/node/dns/name-server.js';
@@ -242,6 +243,36 @@ describe('the policy of a domain', () => {
   });
 });
 
+test('an answer on the addresses of a server that was not asked for, for want of room, is no failure of its domain: one that failed is, and says so', () => {
+  let failure: DnsFailure | undefined = { kind: 'failed', why: 'too many questions at once', isUnasked: true };
+  let nowMs = 0;
+  const [told, results, modes]: [string[], StsFetchResult[], string[]] = [[], [], []];
+  const resolver: Resolver = {
+    ask(_name, type, done) {
+      const records = [type === 'TXT' ? 'v=STSv1; id=1;' : '93.184.216.34'];
+      done((type === 'TXT' ? undefined : failure) ?? ({ kind: 'found', records, isAuthentic: false } as unknown as DnsAnswer<typeof type>));
+    },
+  };
+  const policies = new StsPolicies(undefined, {
+    clock: { nowMs: () => nowMs, wallMs: () => nowMs }, resolver, onFetched: (_domain, result) => { results.push(result); },
+    log: { ...toldTo([]), warn: (_event, text, fields) => { told.push(`${text}: ${String(fields?.['why'])}`); } },
+    lookup: new MxLookup({ ownNames: [], allowsPrivate: false, usesIpv6: false, usesMtaSts: true, connectionsMax: 1, connectionsPerAddressMax: 100 }, resolver),
+    https: { ask: (_question, done) => { done({ kind: 'answer', status: 200, type: 'text/plain', text: policyText('enforce', ['mx.sts.example']) }); } },
+  });
+  const ask = (): void => { policies.ask(DOMAIN, (policy, isUnknown) => { modes.push(isUnknown ? 'unknown' : policy?.mode ?? 'nothing'); }); };
+  // More often than there is room for fetches at once: each makes room again.
+  for (let asked = 0; asked < 60; asked++) ask();
+  assert.deepEqual([[...new Set(modes)], told, results, policies.failureOf(DOMAIN)], [['unknown'], [], [], undefined]);
+  failure = { kind: 'failed', why: 'SERVFAIL' };
+  ask();
+  assert.deepEqual(told, ['the policy of a domain can not be had; one that is kept counts: no answer on its addresses: SERVFAIL']);
+  assert.deepEqual([results, policies.failureOf(DOMAIN)], [['unreachable'], 'unreachable']);
+  failure = undefined;
+  nowMs = 5 * MINUTE_MS;
+  ask();
+  assert.deepEqual([modes.at(-1), results], ['enforce', ['unreachable', 'fetched']]);
+});
+
 describe('ten thousand domains in line', () => {
   test('whose policies can not be had, as is known at once, need no stack', async () => {
     const MANY = 9_900;
@@ -364,6 +395,32 @@ describe('the file of policies', () => {
     await policies.flushed();
     assert.equal(await modeOf(policies), 'enforce mx.sts.example');
     assert.equal(on.log.length, 1, on.log.join());
+  });
+
+  test('loses the policy that a full disk cut, and none behind it', async (t) => {
+    const folder = mkdtempSync(join(tmpdir(), 'twinpost-sts-'));
+    t.after(() => { rmSync(folder, { recursive: true, force: true }); });
+    const file = join(folder, 'mta-sts.policies');
+    const log: string[] = [];
+    const journal = (): PolicyJournal => new PolicyJournal(folder, { clock: { nowMs: () => 0, wallMs: () => 0 }, log: toldTo(log), all: () => [] });
+    const first = journal();
+    const put = (domain: string): Promise<void> => {
+      first.put({ domain, id: '1', policy: { mode: 'enforce', mx: ['mx.sts.example'], maxAgeS: 86_400 }, fetchedWallMs: 1 }, 3);
+      return first.flushed();
+    };
+    await put('a.example');
+    const whole = readFileSync(file, 'latin1');
+    rmSync(file);
+    symlinkSync('/dev/full', file);
+    await put('b.example');
+    assert.deepEqual(log.splice(0), ['mta-sts the file of policies can not be written; policies are known until this process ends']);
+    rmSync(file);
+    writeFileSync(file, `${whole}00000000 b.exa`);
+    await put('c.example');
+    await put('d.example');
+    const domains: string[] = [];
+    await journal().load((domain) => { domains.push(domain); });
+    assert.deepEqual(domains, ['a.example', 'c.example', 'd.example']);
   });
 
   test('is written anew once most of it no longer counts', { ...needsTls, timeout: 120_000 }, async (t) => {
