@@ -110,6 +110,29 @@ describe('mail by MX', () => {
     assert.equal((await it.ended(7)).at(-1)?.[1], '5.3.2');
   });
 
+  test('is not failed by what its hosts said before the configuration was read anew, while one is asked anew', async (t) => {
+    const it = await stage(t, ['127.0.0.1', '127.0.0.2'], {}, { backoffFirstMs: 60_000, backoffMaxMs: 60_000 });
+    it.zone.set('MX odd.example', mx([10, 'a.odd.example'], [20, 'b.odd.example']));
+    it.zone.set('A a.odd.example', a('127.0.0.1')).set('A b.odd.example', a('127.0.0.2'));
+    const [first, second] = [it.hosts.get('127.0.0.1'), it.hosts.get('127.0.0.2')];
+    assert.ok(first !== undefined && second !== undefined);
+    const refuses = (verb: string): string | undefined => (verb === 'GREETING' ? '521 no mail here' : undefined);
+    first.answer = refuses;
+    second.answer = refuses;
+    const queue = it.send('odd.example', 1);
+    assert.equal((await it.ended(1))[0]?.[1], '5.3.2');
+    it.dispatcher.renew(it.options);
+    // It greets when the first has refused again.
+    second.answer = (verb) => (verb === 'GREETING' ? '' : undefined);
+    it.source.put(queue, 2, 'x\r\n');
+    it.dispatcher.onReady(queue);
+    assert.equal((await it.ended(2))[1]?.[1], '4.3.2');
+    await until(() => second.connections === 2, 'the second is asked');
+    it.source.put(queue, 3, 'x\r\n');
+    second.sockets.at(-1)?.write('220 welcome\r\n');
+    assert.equal((await it.ended(3))[2]?.[1], '2.0.0');
+  });
+
   test('that waits while no host of its domain answers is told of the one that is tried next, with what it said last', async (t) => {
     const it = await stage(t, ['127.0.0.1'], {}, { backoffFirstMs: 60_000, backoffMaxMs: 60_000 });
     it.zone.set('MX away.example', mx([10, 'a.away.example'])).set('A a.away.example', a('127.0.0.1'));

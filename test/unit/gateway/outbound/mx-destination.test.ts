@@ -31,6 +31,7 @@ class Stage {
   policy: StsPolicy | undefined;
   /** Names of the hosts of each pool that was asked for. */
   readonly pools: string[] = [];
+  lastPool: ConnectionPool | undefined;
   readonly source = new MemorySource();
   readonly queue = new MemoryQueue({ nextHop: hop });
   readonly destination: MxDestination;
@@ -58,7 +59,8 @@ class Stage {
         const key = hosts.map(({ name }) => name).join();
         this.pools.push(key);
         const site = { key, protocol: 'smtp', hosts: hosts.map(({ name }) => new SiteHost(name, 25, 0, true)), tls: undefined, auth: undefined, dane: undefined, sources: undefined, tlsNeed: undefined, isBySts: false } as const;
-        return new ConnectionPool(site, OUTBOUND_DEFAULTS, ports, 0);
+        this.lastPool = new ConnectionPool(site, OUTBOUND_DEFAULTS, ports, 0);
+        return this.lastPool;
       },
     }, 0);
   }
@@ -153,6 +155,22 @@ describe('the way of a queue by MX', () => {
       stage.destination.tick(60_000);
       stage.answerAll();
       assert.deepEqual([stage.asked, stage.pools.length, stage.ways.length], [3, 2, 2]);
+    });
+
+    test('keeps its hosts, with since when they are down, while the DNS gives no answer: not once that says that there are none', () => {
+      for (const [answer, isKept] of [[{ kind: 'failed', why: 'gone' }, true], [{ kind: 'no-name', isAuthentic: false }, false]] as const) {
+        const stage = new Stage(200);
+        stage.mx('old.example');
+        stage.destination.mayStart();
+        const pool = stage.lastPool;
+        stage.answer = answer;
+        stage.destination.renew(BACKOFF);
+        stage.destination.mayStart();
+        assert.equal(pool?.awaitedBy.has(stage.destination), isKept, answer.kind);
+        stage.mx('new.example');
+        stage.destination.tick(60_000);
+        assert.deepEqual([stage.pools.at(-1), pool.awaitedBy.size], ['new.example', 0], answer.kind);
+      }
     });
 
     test('is not what is answered to a question of before', () => {

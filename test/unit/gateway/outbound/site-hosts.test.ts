@@ -4,7 +4,7 @@ import { test } from 'node:test';
 
 import { Prng } from '../../../../src/base/prng.js';
 import { SiteHost, SiteHosts } from '../../../../src/gateway/outbound/site-hosts.js';
-import { DEFERRED } from '../../../../src/gateway/mail-types.js';
+import { DEFERRED, FAILED } from '../../../../src/gateway/mail-types.js';
 
 const BACKOFF = { backoffFirstMs: 1000, backoffMaxMs: 60_000, deniedFirstMs: 1, deniedMaxMs: 2 };
 
@@ -28,6 +28,25 @@ test('a host turns mail away when that is noted of it: not while it is put off f
   hosts.putOff(host, '192.0.2.1', 1000);
   assert.deepEqual([hosts.noteTurnedAway(host, away, 1200, 1), host.isTurningAway, host.failures], [false, false, 0]);
   assert.deepEqual([hosts.noteTurnedAway(host, away, 1500, 1), host.isTurningAway, host.failures], [true, true, 1]);
+});
+
+test('hosts that never take mail are so until the configuration is read anew, and none that is being asked is', () => {
+  const both = [new SiteHost('a.example', 25, 10, true), new SiteHost('b.example', 25, 20, true)];
+  const hosts = new SiteHosts(both, BACKOFF, () => 0.5);
+  const never = { status: FAILED, code: 521, enhanced: '5.3.2', text: '521 no mail here' } as const;
+  const told = (): boolean[] => both.map((host) => {
+    hosts.noteFailure(host, never, 0, 1, undefined);
+    return hosts.areAllRefusing;
+  });
+  assert.deepEqual(told(), [false, true]);
+  const [first] = both;
+  assert.ok(first !== undefined);
+  first.connecting = 1;
+  assert.equal(hosts.areAllRefusing, false);
+  first.connecting = 0;
+  assert.equal(hosts.areAllRefusing, true);
+  hosts.renew(BACKOFF);
+  assert.deepEqual([hosts.areAllRefusing, ...told()], [false, false, true]);
 });
 
 test('no fallback is used while a host by MX is only put off: another host is, and the fallback where it failed before', () => {
