@@ -467,6 +467,30 @@ describe('what is wrong is one line with file, line, path, expectation and findi
     }
   });
 
+  test('a secret in a mapping that YAML takes for a key is not printed, neither in what is refused nor in a warning', async (t) => {
+    const WORD = 'hunter2hunter2';
+    const warnings: string[] = [];
+    const onWarning = ({ message }: Error): void => { warnings.push(message); };
+    process.on('warning', onWarning);
+    t.after(() => { process.off('warning', onWarning); });
+    const auth = (key: string): string => GOOD.replace("{domain: '*', via: smtp://127.0.0.1:26}", `domain: '*'\n      via: smtp://127.0.0.1:26\n      auth:\n        user: bob\n        ${key}`);
+    const cases: readonly (readonly [text: string, told: RegExp])[] = [
+      [GOOD.replace(SECRET, `{{${WORD}}}`), /^f\.yaml:5: gateway\.secret: expected a secret of one line, found a mapping$/],
+      [GOOD.replace(`secret: ${SECRET}`, `secret_file: [{[${WORD}]: x}]`), /^f\.yaml:5: gateway\.secret_file: .*, found a list of 1$/],
+      [auth(`? {password_file: ${WORD}}`), /auth\.\(hidden\): expected a known key, found one that is not shown; known keys: user, password_file$/],
+      [auth(`? {\n          password_file:\n            ${WORD}}`), /auth\.\(hidden\): expected a known key, found one that is not shown; known keys: user, password_file$/],
+      [auth(`? [\n          ${WORD}]`), /auth\.\(hidden\): expected a known key, found one that is not shown; known keys: user, password_file$/],
+    ];
+    for (const [text, told] of cases) {
+      const errors = errorsOf(text);
+      assert.ok(errors.some((error) => told.test(error)), errors.join('\n'));
+      assert.ok(!errors.join('').includes(WORD), errors.join('\n'));
+    }
+    // They are told in a turn of their own.
+    await new Promise(setImmediate);
+    assert.deepEqual(warnings, []);
+  });
+
   test('a word or a time that is none is shown also beside a secret, which is not', () => {
     const WORD = 'pw-4711';
     const verp = (keys: string): string => `verp: {domain: b.example, ${keys}secret_file: ${WORD}}`;
