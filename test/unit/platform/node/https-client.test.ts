@@ -69,6 +69,12 @@ test('an answer that ends with its connection is none: anybody on the way can en
     socket.end('HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\nversion: STSv1\r\n');
   };
   assert.deepEqual(await asked(t, cut), { kind: 'failed', why: 'its answer does not say how long it is, and may be cut short', isUntrusted: false });
+  for (const coding of ['identity', 'gzip', 'chunked, identity', 'x-chunked']) {
+    const coded = ({ socket }: IncomingMessage): void => {
+      socket.end(`HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nTransfer-Encoding: ${coding}\r\n\r\nversion: STSv1\r\n`);
+    };
+    assert.equal((await asked(t, coded)).kind, 'failed', coding);
+  }
   const short = ({ socket }: IncomingMessage): void => { socket.end('HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nversion: STSv1\r\n'); };
   assert.equal((await asked(t, short)).kind, 'failed');
 });
