@@ -19,8 +19,16 @@ const SPF_VERDICTS: Readonly<Partial<Record<string, DnsFinding['verdict']>>> = {
   pass: 'good', neutral: 'advice', temperror: 'unknown',
 };
 
-/** Of `p`, `sp` and `np`. One odd value, and the record asks for nothing (RFC 7489 6.6.3). */
+/**
+ * Of `p` and `sp` (RFC 7489 6.3), and `np` (RFC 9091, RFC 9989). Of a record with an odd value nobody can say
+ * what it asks for: by some it asks for nothing (RFC 7489 6.6.3).
+ */
 const POLICIES: readonly string[] = ['none', 'quarantine', 'reject'];
+
+/** RFC 7208 4.5. */
+const IS_SPF = /^v=spf1(?: |$)/i;
+/** RFC 7489 6.4. */
+const IS_DMARC = /^v\s*=\s*DMARC1\s*(?:;|$)/i;
 
 /** Above a domain a DMARC record is looked for at names of so many labels at most (RFC 9989 4.10). */
 const ABOVE_LABELS_MAX = 7;
@@ -182,7 +190,7 @@ function keyTrouble(found: string, wanted: string): string {
 async function spfRecordFinding(
   name: string, asker: Asker, missing: 'bad' | 'advice',
 ): Promise<DnsFinding> {
-  const found = await textsOf(name, 'v=spf1', asker);
+  const found = await textsOf(name, IS_SPF, asker);
   if (!Array.isArray(found)) return found;
   if (found.length === 1) return { verdict: 'good', text: `${name} has one SPF record` };
   if (found.length === 0) return { verdict: missing, text: `${name} has no SPF record` };
@@ -221,7 +229,7 @@ async function dmarcFinding(domain: string, asker: Asker): Promise<DnsFinding> {
 /** Undefined: there is none. `tag`: of the policy that is meant, `sp` for a domain under it. */
 async function dmarcAt(domain: string, tag: 'p' | 'sp', asker: Asker): Promise<DnsFinding | undefined> {
   const name = `_dmarc.${domain}`;
-  const found = await textsOf(name, 'v=DMARC1', asker);
+  const found = await textsOf(name, IS_DMARC, asker);
   if (!Array.isArray(found)) return found;
   const [only, ...others] = found;
   if (only === undefined) return undefined;
@@ -239,11 +247,11 @@ async function dmarcAt(domain: string, tag: 'p' | 'sp', asker: Asker): Promise<D
   return { verdict: 'good', text: `${name} has one DMARC record (${policy})` };
 }
 
-/** Records that begin so; or that nobody could tell. */
-async function textsOf(name: string, start: string, asker: Asker): Promise<string[] | DnsFinding> {
+/** Records that are of a kind; or that nobody could tell. */
+async function textsOf(name: string, kind: RegExp, asker: Asker): Promise<string[] | DnsFinding> {
   const answer = await asker.ask(name, 'TXT');
   if (answer.kind === 'failed') return unknown('TXT', name, answer.why);
-  return recordsOf(answer).filter((text) => text.toLowerCase().startsWith(start.toLowerCase()));
+  return recordsOf(answer).filter((text) => kind.test(text));
 }
 
 function severalText(name: string, { length }: readonly string[], what: 'SPF' | 'DMARC'): string {
