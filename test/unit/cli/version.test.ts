@@ -1,5 +1,6 @@
-/** The version is told in both ways in which people ask for it; what is not understood is answered with what was meant. */
+/** The version is told in both ways in which people ask for it; what is not understood is answered with what was meant; where a sink listens. */
 import assert from 'node:assert/strict';
+import { networkInterfaces } from 'node:os';
 import { test } from 'node:test';
 import { runCli } from '../../../src/cli/main.js';
 import { contextFor } from './played-context.js';
@@ -55,4 +56,12 @@ test('where an option is missing, one that is near it is named', async () => {
   const lines: string[] = [];
   assert.equal(await runCli(['queue', 'delete', '--everything', '--reson', 'x'], contextFor(lines)), 2);
   assert.deepEqual(lines, ['! twinpost: Unknown argument: reson. Did you mean --reason? twinpost queue delete --help shows what there is']);
+});
+
+const hasIpv6 = Object.values(networkInterfaces()).some((addresses) => addresses?.some(({ address }) => address === '::1'));
+
+test('twinpost sink says where it listens, an IPv6 address in brackets', { skip: hasIpv6 ? false : 'there is no ::1' }, async () => {
+  const lines: string[] = [];
+  assert.equal(await runCli(['sink', '--listen', '[::1]:0'], contextFor(lines)), 0, lines.join('\n'));
+  assert.match(lines.join('\n'), /sink listens on \[::1\]:[1-9]\d*/);
 });
