@@ -19,6 +19,19 @@ export class TurnShare {
     if (!this.#isRunning) this.#goOn();
   }
 
+  /** What it gives, or throws, when a turn has had room for it. */
+  resultOf<T>(work: () => T): Promise<T> {
+    return new Promise((resolve, reject) => {
+      this.run(() => {
+        try {
+          resolve(work());
+        } catch (error) {
+          reject(error as Error);
+        }
+      });
+    });
+  }
+
   #goOn(): void {
     this.#isRunning = true;
     while (this.#spentMs < SHARE_MS) {

@@ -34,3 +34,11 @@ test('what is heavy is done one a turn, in its order, with what it brings about'
     await nextTurn();
   }
 });
+
+test('what has a result gives it, or fails, and holds nothing up', async () => {
+  const share = new TurnShare();
+  const fails = share.resultOf(() => { throw new Error('no'); });
+  const given = share.resultOf(() => 1);
+  await assert.rejects(fails, /^Error: no$/);
+  assert.equal(await given, 1);
+});

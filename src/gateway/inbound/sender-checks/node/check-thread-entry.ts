@@ -14,9 +14,11 @@ import { workerData } from 'node:worker_threads';
 import type { MessagePort } from 'node:worker_threads';
 import { toAscii } from '../../../../platform/node/idna.js';
 import { latin1Text } from '../../../../platform/node/latin1.js';
+import { TurnShare } from '../../../../platform/node/turn-share.js';
 import type { DnsAnswer } from '../../../../platform/resolver.js';
 import { authorOf } from '../../../dkim/author.js';
 import { readHeaderSection } from '../../../dkim/header-section.js';
+import type { HeaderSection } from '../../../dkim/header-section.js';
 import type { DkimVerdict, DmarcVerdict, SpfVerdict, Verdicts } from '../verdicts.js';
 import { dkimVerdict } from '../verdicts.js';
 import type { CheckRequest, CheckedType, FromThread, ToThread } from './check-messages.js';
@@ -29,6 +31,8 @@ import { spfVerdict } from './spf-check.js';
 const { port } = workerData as { readonly port: MessagePort };
 const asked = new Map<number, (answer: DnsAnswer<CheckedType>) => void>();
 let questionCount = 0;
+/** A hundred messages may be here, all of which are made to cost: a ping is answered between their turns. */
+const turns = new TurnShare();
 
 const say = (said: FromThread): void => { port.postMessage(said); };
 
@@ -38,18 +42,28 @@ const askUntil = (untilMs: number): AskDns => (name, type) => new Promise((resol
   say({ kind: 'ask', question, name, type, withinMs: untilMs - performance.now() });
 });
 
-async function verdictsOf(request: CheckRequest, questions: CheckQuestions): Promise<Verdicts> {
-  const { content } = request;
+/** `domain`: of its one author; '' without one. */
+interface Header {
+  readonly section: HeaderSection | undefined;
+  readonly domain: string;
+}
+
+function headerOf(content: Uint8Array): Header {
   const section = readHeaderSection([content], latin1Text);
   const author = section === undefined ? undefined : authorOf(section, toAscii);
-  const domain = author?.domain ?? '';
+  return { section, domain: author?.domain ?? '' };
+}
+
+async function verdictsOf(request: CheckRequest, questions: CheckQuestions): Promise<Verdicts> {
+  const { content } = request;
+  const { section, domain } = await turns.resultOf(() => headerOf(content));
   askForPolicy(domain, questions);
   const [spf, dkim] = await Promise.all([
     spfVerdict(request, questions).catch((): SpfVerdict =>
       ({ result: 'permerror', domain: '', isHelo: false })),
     section === undefined
       ? [dkimVerdict('permerror', 'no plain header')]
-      : dkimVerdicts(content, section, questions).catch((): readonly DkimVerdict[] =>
+      : dkimVerdicts(content, section, questions, turns).catch((): readonly DkimVerdict[] =>
         [dkimVerdict('permerror', 'can not be evaluated')]),
   ]);
   const dmarc = await dmarcVerdict(domain, spf, dkim, questions).catch((): DmarcVerdict =>
