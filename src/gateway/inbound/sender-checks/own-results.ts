@@ -6,7 +6,8 @@
  *
  * In doubt it says to be ours, for readers differ: also where anything but printable ASCII stands around its
  * own name (some trim VT, FF, NBSP and folds there), where our name stands anywhere in front of its first
- * semicolon, in a comment too, or where it can't be read and our name occurs in it.
+ * semicolon, in a comment too, where a word may be encoded there (RFC 2047), which some decode first, or
+ * where it can't be read and our name occurs in it.
  *
  * Some put a name together again that stands there in pieces, each dot of it a token of its own (OpenDMARC).
  * So of what is in front of the first semicolon this counts for nothing, as each of READINGS sees it: blanks,
@@ -28,6 +29,8 @@ const RENAMED = 'X-Original-';
 const FIELD = /^([^!-~]*)authentication-results[^!-~]*:/i;
 const LINE_END = '\r\n';
 const BLANKS = ' \t\r\n';
+/** How an encoded word begins. */
+const ENCODED = '=?';
 /** Of 253 characters of four octets at most (RFC 1035 2.3.4), with some room: a long one takes long. */
 const NAME_OCTETS_MAX = 1_100;
 /** More of them nobody sends in good faith; each KiB takes a third of a millisecond. */
@@ -101,6 +104,8 @@ function isOwn(text: string, authservId: string, toAscii: ToAscii, room: Room): 
   const isOdd = /["()\\]/.test(text);
   room.octets -= isOdd ? text.length : front.length;
   if (room.octets < 0) return true;
+  // Where that semicolon is, readers may differ over an odd one.
+  if ((isOdd ? text : front).includes(ENCODED)) return true;
   if (sameName(id, authservId, toAscii) || names(front, authservId)) return true;
   const fronts = new Set(READINGS.slice(0, isOdd ? undefined : 1).map((one) => frontAsRead(text, one)));
   const wholes = new Set([...fronts].flatMap((pieces) => GAPS.map((gap) => putTogether(pieces, gap))));

@@ -38,6 +38,12 @@ describe('a field says to be ours', () => {
     'Authentication-Results: (mx.example.org) other; none', 'Authentication-Results: other mx.example.org; none', 'Authentication-Results: "\r\n "mx.example.org"; none',
     // It can't be read, and our name is in it.
     'Authentication-Results: (never ends mx.example.org; none', 'Authentication-Results: "mx.example.org; none', 'Authentication-Results: ;mx.example.org; none', 'Authentication-Results: ="" mx.EXAMPLE.org',
+    // Some decode words first, wherever they stand.
+    ...[
+      '=?us-ascii?q?mx=2Eexample=2Eorg?=', '=?us-ascii?b?bXguZXhhbXBsZS5vcmc=?=', '=?utf-8?q?mx?= =?utf-8?q?.example.org?=', 'mx.ex=?utf-8?q?ample?=.org', '"=?utf-8?q?mx=2Eexample=2Eorg?="',
+      'other (;) =?us-ascii?q?mx=2Eexample=2Eorg?=', '(;=?us-ascii?q?=29mx=2Eexample=2Eorg?=', 'other =?us-ascii?q?=0Amx=2Eexample=2Eorg?=',
+    ].map((id) => `Authentication-Results: ${id}; none` as const),
+    'Authentication-Results: =?us-ascii?q?mx=2Eexample=2Eorg=3B_none?=',
     // Some put together what stands in pieces.
     ...[
       'mx . example . org', 'mx . example . org 1', 'mx .example.org/1', 'mx.\r\n\texample.org', 'mx.example. org', 'mx\v.\x00example.\xa0org', 'mx(x).example(y).org', 'mx.(;)example.org', '(;) mx (;) . example . org',
@@ -61,7 +67,7 @@ describe('a field says to be ours', () => {
 
   test('and others do not', () => {
     for (const field of [
-      'Authentication-Results: other.example.org; spf=pass', 'Authentication-Results: amx.example.org; none',
+      'Authentication-Results: other.example.org; spf=pass', 'Authentication-Results: other.example.org; spf=pass smtp.mailfrom==?utf-8?q?a?=', 'Authentication-Results: amx.example.org; none',
       'Authentication-Results: mx.example.org.evil; none', 'ARC-Authentication-Results: i=1; mx.example.org; none', 'X-Authentication-Results: mx.example.org; none',
       'X: y\r\n Authentication-Results: mx.example.org; none', 'Authentication-Results: other; reason="mx.example.org"', 'Authentication-Results:', 'Authentication-Results: (', 'Authentication-Results',
       'X-Original-Authentication-Results: mx.example.org; none',
