@@ -15,8 +15,13 @@ const COVERED: ReadonlyMap<string, boolean> = new Map([
 ]);
 /** Names that may stand in h= as they are: others of strangers might end the tag. */
 const FAMILIES = /^(?:resent|list)-[a-z][a-z-]{0,40}$/;
-/** Each is a name in h=. More than this no mail has, but one that is made to cost. */
-const FIELDS_MAX = 256;
+/** In h=, of a signature that we make or verify. More no mail has, but one that is made to cost. */
+export const SIGNED_NAMES_MAX = 200;
+/** Of the field of a signature that we make or verify. */
+export const SIGNATURE_OCTETS_MAX = 8 * 1024;
+/** All else in the field, and its folds, take 3.7 KiB at most, most of it of an RSA key of 16,384 bits. */
+const NAMES_OCTETS_MAX = SIGNATURE_OCTETS_MAX / 2;
+const ONCE_MORE = [...COVERED].flatMap(([name, isOnceMore]) => (isOnceMore ? [name] : []));
 
 export interface CoveredFields {
   /** For h=, in their order. */
@@ -28,11 +33,14 @@ export interface CoveredFields {
 /** Undefined when there are too many. */
 export function coveredFields(fields: readonly SectionField[]): CoveredFields | undefined {
   const byName = new Map<string, SectionField[]>([...COVERED.keys()].map((name) => [name, []]));
-  let count = 0;
+  let namesLeft = SIGNED_NAMES_MAX - ONCE_MORE.length;
+  let octetsLeft = NAMES_OCTETS_MAX - ONCE_MORE.join(':').length;
   for (let i = fields.length - 1; i >= 0; i--) {
     const field = fields[i];
     if (field === undefined || !(COVERED.has(field.name) || FAMILIES.test(field.name))) continue;
-    if (++count > FIELDS_MAX) return undefined;
+    namesLeft -= 1;
+    octetsLeft -= ':'.length + field.name.length;
+    if (namesLeft < 0 || octetsLeft < 0) return undefined;
     const others = byName.get(field.name);
     if (others === undefined) byName.set(field.name, [field]);
     else others.push(field);

@@ -4,11 +4,10 @@
  */
 import type { SectionField } from '../../dkim/header-section.js';
 import { relaxedField } from '../../dkim/relaxed.js';
+import { SIGNATURE_OCTETS_MAX, SIGNED_NAMES_MAX } from '../../dkim/signed-fields.js';
 import { readTags, withoutBlanks } from '../../dkim/tag-list.js';
 import type { DkimResult, DkimVerdict } from './verdicts.js';
 
-const SIGNATURE_OCTETS_MAX = 8 * 1024;
-const SIGNED_NAMES_MAX = 200;
 const KEY_NAME_CHARACTERS_MAX = 253;
 /** RFC 6008 6.2 wants eight at least. */
 const START_CHARACTERS = 8;
