@@ -48,7 +48,7 @@ export function dnsInput(random: Prng): void {
   }
   const authorities = random.below(2) === 0 ? [recordOf('SOA', 'example', random)] : [];
   const rcode = random.pick([0, 0, 0, 2, 3, 5]);
-  const flags = random.pick([0, packet.AUTHENTIC_DATA, packet.TRUNCATED_RESPONSE]) | rcode;
+  const flags = random.pick([0, packet.AUTHENTIC_DATA, packet.TRUNCATED_RESPONSE]) | random.pick([0, packet.RECURSION_AVAILABLE]) | rcode;
   const written = packet.encode({ id: question.id, type: 'response', flags, questions: [{ type, name: random.pick([name, 'A.EXAMPLE', 'b.example']) }], answers, authorities });
   const input = changed(written, random);
   const read = readAnswer(input, question, random.below(2) === 0);

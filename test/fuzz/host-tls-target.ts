@@ -169,7 +169,7 @@ function tlsaRecord(random: Prng): TlsaData {
 }
 
 function messageOf(name: string, type: DnsType, meant: Exclude<DnsAnswer<DnsType>, { kind: 'failed' }>): packet.Packet {
-  const flags = (meant.isAuthentic ? packet.AUTHENTIC_DATA : 0) | (meant.kind === 'no-name' ? 3 : 0);
+  const flags = packet.RECURSION_AVAILABLE | (meant.isAuthentic ? packet.AUTHENTIC_DATA : 0) | (meant.kind === 'no-name' ? 3 : 0);
   const answers: Answer[] = [];
   if (meant.kind === 'found') {
     const owner = meant.aliasOf ?? name;

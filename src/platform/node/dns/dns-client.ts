@@ -28,6 +28,7 @@ import { getServers } from 'node:dns';
 import type { Clock } from '../../ports.js';
 import type { DnsAnswer, DnsType, Resolver } from '../../resolver.js';
 import { isLoopback } from '../own-host.js';
+import { TurnShare } from '../turn-share.js';
 import { DnsCache } from './dns-cache.js';
 import { DnsExchange } from './dns-exchange.js';
 import type { DnsServer, DnsVerdict } from './dns-exchange.js';
@@ -94,6 +95,7 @@ export class DnsClient implements Resolver {
   /** Of domains that were silent, as far as is known, this time only. */
   readonly #againLine: Asked[] = [];
   #silent = new SilentDomains();
+  readonly #reading = new TurnShare();
   readonly #slowMax: number;
   readonly #slowKept: number;
   #underWay = 0;
@@ -278,7 +280,7 @@ export class DnsClient implements Resolver {
     }
     asked.tries++;
     const question = { id: randomInt(IDS), name, type };
-    asked.exchange = new DnsExchange(server, question, withinMs, (verdict) => {
+    asked.exchange = new DnsExchange(server, question, withinMs, this.#reading, (verdict) => {
       this.#onVerdict(asked, at, server, verdict);
     });
   }

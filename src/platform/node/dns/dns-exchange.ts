@@ -6,12 +6,14 @@
  *    │ foreign: read on          │ refused, error, time ─► over
  *
  * The socket is connected: the system drops what comes from elsewhere, and tells when nobody listens there.
+ * Answers that come together are read in shares of a turn; one whose question is over by then is not read.
  */
 import { createSocket } from 'node:dgram';
 import type { Socket as UdpSocket } from 'node:dgram';
 import { connect, isIPv6 } from 'node:net';
 import type { Socket as TcpSocket } from 'node:net';
 import { errorText } from '../../../base/error-text.js';
+import type { TurnShare } from '../turn-share.js';
 import { ANSWER_BYTES_MAX, questionBytes, readAnswer } from './dns-message.js';
 import type { DnsQuestion, DnsReading } from './dns-message.js';
 
@@ -30,25 +32,28 @@ export type DnsVerdict = Extract<DnsReading, { readonly kind: 'answer' }> | {
   readonly isSilent?: true;
 };
 
-/** Answers to other questions that are passed over: what comes then is somebody's guessing. */
-const FOREIGN_MAX = 16;
+/** By UDP. If all of them answer other questions, they are somebody's guessing. */
+const DATAGRAMS_MAX = 16;
 
 export class DnsExchange {
   readonly #server: DnsServer;
   readonly #question: DnsQuestion;
+  readonly #share: TurnShare;
   readonly #done: (verdict: DnsVerdict) => void;
   readonly #timer: NodeJS.Timeout;
   #udp: UdpSocket | undefined;
+  /** Until it has brought an answer. */
   #tcp: TcpSocket | undefined;
-  #foreign = 0;
   #isOver = false;
 
   /** `done` is called once, never from inside this constructor. */
   constructor(
-    server: DnsServer, question: DnsQuestion, withinMs: number, done: (verdict: DnsVerdict) => void,
+    server: DnsServer, question: DnsQuestion, withinMs: number, share: TurnShare,
+    done: (verdict: DnsVerdict) => void,
   ) {
     this.#server = server;
     this.#question = question;
+    this.#share = share;
     this.#done = done;
     this.#timer = setTimeout(() => { this.#fail('no answer in time'); }, withinMs);
     this.#askByUdp();
@@ -79,28 +84,34 @@ export class DnsExchange {
     const socket = createSocket({ type, recvBufferSize: 2 * ANSWER_BYTES_MAX });
     this.#udp = socket;
     socket.on('error', (error) => { this.#fail(error); });
+    let came = 0;
     socket.on('message', (bytes) => {
-      const reading = readAnswer(bytes, this.#question, this.#server.isTrusted);
-      if (reading.kind === 'foreign') {
-        if (++this.#foreign === FOREIGN_MAX) this.#askByTcp();
-      } else if (reading.kind === 'truncated') this.#askByTcp();
-      else this.#end(reading);
+      // One of those before is the answer, or it is asked by TCP.
+      if (came === DATAGRAMS_MAX) return;
+      const isLast = ++came === DATAGRAMS_MAX;
+      this.#share.run(() => { if (this.#udp === socket) this.#onDatagram(bytes, isLast); });
     });
     // A callback of connect() would be given the error of a server without a route, in place of 'error'.
     socket.on('connect', () => { if (!this.#isOver) socket.send(questionBytes(this.#question)); });
     socket.connect(port, host);
   }
 
+  #onDatagram(bytes: Uint8Array, isLast: boolean): void {
+    const reading = readAnswer(bytes, this.#question, this.#server.isTrusted);
+    if (reading.kind === 'truncated' || reading.kind === 'foreign' && isLast) this.#askByTcp();
+    else if (reading.kind !== 'foreign') this.#end(reading);
+  }
+
   #askByTcp(): void {
-    if (this.#tcp !== undefined || this.#isOver) return;
     this.#udp?.close();
     this.#udp = undefined;
     const { host, port } = this.#server;
     const question = questionBytes(this.#question);
     const socket = connect(port, host);
     this.#tcp = socket;
-    socket.on('error', (error) => { this.#fail(error); });
-    socket.on('close', () => { this.#fail('the connection was closed'); });
+    const onGone = (why: unknown): void => { if (this.#tcp === socket) this.#fail(why); };
+    socket.on('error', onGone);
+    socket.on('close', () => { onGone('the connection was closed'); });
     socket.on('connect', () => { socket.write(withLength(question)); });
     let read = Buffer.alloc(0);
     socket.on('data', (bytes) => {
@@ -108,11 +119,17 @@ export class DnsExchange {
       if (read.length < 2) return;
       const length = read.readUInt16BE(0);
       if (length > ANSWER_BYTES_MAX) this.#refuse(`an answer of ${String(length)} bytes`);
-      else if (read.length >= 2 + length) this.#onTcpAnswer(read.subarray(2, 2 + length));
+      else if (read.length >= 2 + length) {
+        // What becomes of the connection is no matter any more.
+        this.#tcp = undefined;
+        socket.destroy();
+        this.#share.run(() => { this.#onTcpAnswer(read.subarray(2, 2 + length)); });
+      }
     });
   }
 
   #onTcpAnswer(bytes: Uint8Array): void {
+    if (this.#isOver) return;
     const reading = readAnswer(bytes, this.#question, this.#server.isTrusted);
     const isVerdict = reading.kind === 'answer' || reading.kind === 'refused';
     if (isVerdict) this.#end(reading);

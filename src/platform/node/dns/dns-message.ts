@@ -3,31 +3,35 @@
  *
  * An answer counts only if it is one to this very question: same id, one question, same name, type and class.
  * An attacker who does not see the question has to guess the id and the port; the name's letters are compared
- * without case. What does not decode, or is longer than ANSWER_BYTES_MAX, is no answer: the time that the
- * decoder needs grows with the square of the length. Nor is one that counts more records than its bytes can
- * hold: the decoder makes room for as many as the header says, and may read the same bytes for each.
+ * without case. What does not decode, is longer than ANSWER_BYTES_MAX, or would take long to read
+ * (dns-records.ts), is no answer.
  */
 import packet from 'dns-packet';
-import type { DecodedPacket, StringAnswer, TlsaData as TlsaInPacket } from 'dns-packet';
+import type { StringAnswer, TlsaData as TlsaInPacket } from 'dns-packet';
 import { errorText } from '../../../base/error-text.js';
 import type { DnsAnswer, DnsData, DnsType } from '../../resolver.js';
+import { readParts } from './dns-records.js';
+import type { AnswerParts } from './dns-records.js';
 
-/** 64 KiB held the decoder for 238 ms. */
 export const ANSWER_BYTES_MAX = 16 * 1024;
 /** What we take by UDP: no datagram of this size is cut up on its way (DNS flag day 2020). */
 const UDP_BYTES_MAX = 1232;
 const HEADER_BYTES = 12;
-/** RFC 1035 4.1.2 and 4.1.3, with the root as the name. */
-const QUESTION_BYTES_MIN = 5;
-const RECORD_BYTES_MIN = 11;
 const ALIASES_MAX = 8;
 const TTL_SECONDS_MAX = 86_400;
 /** RFC 2308 5 lets it be one to three hours. */
 const NEGATIVE_TTL_SECONDS_MAX = 3600;
 /** Flags of the second octet: AD in a question asks for it in the answer (RFC 6840 5.7). */
 const FLAGS = packet.RECURSION_DESIRED | packet.AUTHENTIC_DATA;
-/** QR and TC (RFC 1035 4.1.1). */
-const CUT_OFF_ANSWER = 0x8000 | packet.TRUNCATED_RESPONSE;
+/** QR and the opcode (RFC 1035 4.1.1): of an answer to a query the first alone is set. */
+const RESPONSE = 0x8000;
+const KIND = 0xf800;
+const CODE = 0xf;
+const NO_NAME = 3;
+/** By number; others go by it. */
+const CODES = ['NOERROR', 'FORMERR', 'SERVFAIL', 'NXDOMAIN', 'NOTIMP', 'REFUSED'] as const;
+/** One of them stands in an answer of who can know that there is nothing. */
+const KNOWS = packet.RECURSION_AVAILABLE | packet.AUTHORITATIVE_ANSWER;
 /** Of a name as text, without its final dot: 255 octets in a message (RFC 1035 2.3.4). */
 export const NAME_CHARACTERS_MAX = 253;
 const LABEL = /^[\x21-\x2d\x2f-\x7e]{1,63}$/;
@@ -75,45 +79,32 @@ export function readAnswer(bytes: Uint8Array, question: DnsQuestion, isTrusted: 
     return { kind: 'refused', why: `an answer of ${String(bytes.length)} bytes` };
   }
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  const [questions, records] = countsOf(buffer);
-  if (questions * QUESTION_BYTES_MIN + records * RECORD_BYTES_MIN > buffer.length - HEADER_BYTES) {
-    return malformed(buffer, `${String(records)} records in ${String(buffer.length)} bytes`);
-  }
-  let decoded: DecodedPacket;
+  const flags = buffer.readUInt16BE(2);
+  if ((flags & KIND) !== RESPONSE) return { kind: 'foreign' };
+  // One that says it is cut off may be so within a record: it is asked for by TCP (RFC 2181 9).
+  const isCutOff = (flags & packet.TRUNCATED_RESPONSE) !== 0;
+  let parts: AnswerParts;
   try {
-    decoded = packet.decode(buffer);
+    parts = readParts(buffer, question.type);
   } catch (error) {
-    return malformed(buffer, errorText(error));
+    if (isCutOff) return { kind: 'truncated' };
+    return { kind: 'refused', why: `a malformed answer: ${errorText(error)}` };
   }
-  if (!isAnswerTo(decoded, question)) return { kind: 'foreign' };
-  if (decoded.flag_tc) return { kind: 'truncated' };
-  const { rcode } = decoded as { readonly rcode?: string };
-  if (rcode !== 'NOERROR' && rcode !== 'NXDOMAIN') return { kind: 'refused', why: rcode ?? 'no code' };
-  return meaningOf(decoded, question, rcode === 'NXDOMAIN', isTrusted && decoded.flag_ad);
-}
-
-/** One that says it is cut off may be so within a record: it is asked for by TCP (RFC 2181 9). */
-function malformed(message: Buffer, why: string): DnsReading {
-  const isCutOff = (message.readUInt16BE(2) & CUT_OFF_ANSWER) === CUT_OFF_ANSWER;
-  return isCutOff ? { kind: 'truncated' } : { kind: 'refused', why: `a malformed answer: ${why}` };
-}
-
-/** What the header says: questions; answers, authorities and additional records. */
-function countsOf(message: Buffer): readonly [number, number] {
-  const records = message.readUInt16BE(6) + message.readUInt16BE(8) + message.readUInt16BE(10);
-  return [message.readUInt16BE(4), records];
-}
-
-function isAnswerTo(decoded: DecodedPacket, { name, type }: DnsQuestion): boolean {
-  const [asked, ...others] = decoded.questions ?? [];
-  return decoded.flag_qr && others.length === 0 && asked !== undefined
-    && asked.type === type && asked.class === 'IN' && lowerCase(asked.name) === name;
+  if (parts.asked === undefined || lowerCase(parts.asked) !== question.name) return { kind: 'foreign' };
+  if (isCutOff) return { kind: 'truncated' };
+  const code = parts.extendedCode << 4 | flags & CODE;
+  if (code !== 0 && code !== NO_NAME) return { kind: 'refused', why: CODES[code] ?? `RCODE_${String(code)}` };
+  const isAuthentic = isTrusted && (flags & packet.AUTHENTIC_DATA) !== 0;
+  const reading = meaningOf(parts, question, code === NO_NAME, isAuthentic);
+  const isNone = reading.kind === 'answer' && reading.answer.kind !== 'found';
+  // Of who neither resolves nor has the zone: it has nothing itself, which says nothing of the name.
+  if (isNone && (flags & KNOWS) === 0) return { kind: 'refused', why: 'it does not resolve names of others' };
+  return reading;
 }
 
 function meaningOf(
-  decoded: DecodedPacket, question: DnsQuestion, isNoName: boolean, isAuthentic: boolean,
+  { answers, hasServers, soa }: AnswerParts, question: DnsQuestion, isNoName: boolean, isAuthentic: boolean,
 ): DnsReading {
-  const answers = (decoded.answers ?? []).filter((each) => !('class' in each) || each.class === 'IN');
   let owner = question.name;
   let ttlSeconds = TTL_SECONDS_MAX;
   for (let aliases = 0; ; aliases++) {
@@ -131,21 +122,13 @@ function meaningOf(
     ttlSeconds = Math.min(ttlSeconds, ttlOf(alias));
     owner = lowerCase(alias.data);
   }
-  if (!isNoName && isReferral(decoded)) return { kind: 'refused', why: 'a referral to other servers' };
+  // RFC 2308 2.2: servers of a zone below, and no SOA: it says nothing of the name.
+  const isReferral = !isNoName && hasServers && soa === undefined;
+  if (isReferral) return { kind: 'refused', why: 'a referral to other servers' };
   const none = { kind: isNoName ? 'no-name' : 'no-records', isAuthentic } as const;
-  return { kind: 'answer', answer: none, ttlSeconds: Math.min(ttlSeconds, negativeTtlOf(decoded)) };
-}
-
-/** RFC 2308 2.2: servers of a zone below, and no SOA: it says nothing of the name. */
-function isReferral({ authorities = [] }: DecodedPacket): boolean {
-  return authorities.some(({ type }) => type === 'NS') && !authorities.some(({ type }) => type === 'SOA');
-}
-
-/** RFC 2308 5: as the zone's SOA says; an answer without one is not kept. */
-function negativeTtlOf(decoded: DecodedPacket): number {
-  const soa = (decoded.authorities ?? []).find((each) => each.type === 'SOA');
-  if (soa?.type !== 'SOA') return 0;
-  return Math.min(ttlOf(soa), soa.data.minimum ?? 0, NEGATIVE_TTL_SECONDS_MAX);
+  // RFC 2308 5: as the zone's SOA says; an answer without one is not kept.
+  const soaSeconds = soa === undefined ? 0 : Math.min(ttlOf(soa), soa.minimum, NEGATIVE_TTL_SECONDS_MAX);
+  return { kind: 'answer', answer: none, ttlSeconds: Math.min(ttlSeconds, soaSeconds) };
 }
 
 /** RFC 2181 8: a TTL with its top bit set counts as 0. */

@@ -6,9 +6,11 @@ import { setTimeout as delay } from 'node:timers/promises';
 import packet from 'dns-packet';
 
 import { DnsClient } from '../../../../../src/platform/node/dns/dns-client.js';
+import { readAnswer } from '../../../../../src/platform/node/dns/dns-message.js';
+import { LABEL_COST, NAMES_COST_MAX, RECORDS_MAX } from '../../../../../src/platform/node/dns/dns-records.js';
 import { SilentDomains } from '../../../../../src/platform/node/dns/silent-domains.js';
 import type { DnsAnswer, DnsType } from '../../../../../src/platform/resolver.js';
-import { answerBytes, NameServer } from './name-server.js';
+import { answerBytes, NameServer, withRecords } from './name-server.js';
 import type { Script, Scripted } from './name-server.js';
 
 const SOA = {
@@ -322,6 +324,7 @@ describe('nobody else answers', () => {
     'another class': (question) => withQuestion(question, [{ type: 'A', name: 'x.example', class: 'CH' }]),
     'no question': (question) => withQuestion(question, []),
     'two questions': (question) => withQuestion(question, [{ type: 'A', name: 'x.example' }, { type: 'A', name: 'y.example' }]),
+    'another opcode': (question) => answerBytes(question, { answers: forged, flags: 5 << 11 }),
     'a question': (question) => packet.encode({ id: question.id ?? 0, type: 'query', questions: [{ type: 'A', name: 'x.example' }], answers: forged }),
     'too short': (question) => packet.encode({ id: question.id ?? 0 }).subarray(0, 11),
   };
@@ -522,4 +525,103 @@ test('more records than the bytes can hold are not read', async (t) => {
     },
   }));
   assert.match(failure(await ask('x.example', 'A')), /a malformed answer: 43905 records in 52 bytes/);
+});
+
+describe('what an answer may cost', () => {
+  const question = { id: 7, name: 'x.example', type: 'MX' } as const;
+  const MX = 15;
+  /** 115 labels; where it is in the message, behind header, question, and a record's own name and fixed part. */
+  const long = Array.from({ length: 115 }, () => 'a').join('.');
+  const longAt = 12 + 15 + 11 + 10;
+  const aliased = answerBytes({ id: 7, questions: [{ type: 'MX', name: 'x.example' }] } as packet.DecodedPacket, { answers: [alias('x.example', long)] });
+  const exchange = [0, 1, 0xc0, longAt];
+  const reading = (message: Uint8Array) => {
+    const read = readAnswer(message, question, false);
+    return read.kind === 'answer' ? read.answer.kind : read.kind === 'refused' ? read.why : read.kind;
+  };
+
+  test('in records is bounded', () => {
+    const many = (count: number) => reading(withRecords(aliased, count - 1, 12, MX, [0, 1, 0]));
+    assert.deepEqual([many(RECORDS_MAX), many(RECORDS_MAX + 1)].map((each) => each.replace(/ in .*/, '')), ['found', 'a malformed answer: 513 records']);
+  });
+
+  test('in labels of names is bounded before they are read', (t) => {
+    const { mock } = t.mock.method(packet.name, 'decode');
+    // Two names each, by a pointer.
+    const count = Math.floor(NAMES_COST_MAX / (2 * (LABEL_COST + 115 * (LABEL_COST + 1)))) - 1;
+    assert.equal(reading(withRecords(aliased, count, longAt, MX, exchange)), 'found');
+    assert.ok(mock.callCount() > 2 * count);
+    mock.resetCalls();
+    assert.match(reading(withRecords(aliased, count + 2, longAt, MX, exchange)), /its names take too long to read/);
+    // A circle.
+    assert.match(reading(withRecords(aliased, 1, aliased.length, MX, exchange)), /its names take too long to read/);
+    // As many strings, without a letter.
+    const text = withRecords(answerBytes({ id: 7, questions: [{ type: 'TXT', name: 'x.example' }] } as packet.DecodedPacket, {}), 1, 12, 16, new Array<number>(NAMES_COST_MAX / LABEL_COST).fill(0));
+    const ofText = readAnswer(text, { ...question, type: 'TXT' }, false);
+    assert.match(ofText.kind === 'refused' ? ofText.why : ofText.kind, /its names take too long to read/);
+    assert.equal(mock.callCount(), 0);
+  });
+
+  test('is nothing for records that were not asked for, whatever they say of their length', () => {
+    const [other, SOA_TYPE] = [withRecords(aliased, 400, longAt, 47, exchange), 6];
+    assert.equal(reading(other), 'no-records');
+    assert.equal(reading(withRecords(withRecords(aliased, 400, longAt, SOA_TYPE, []), 1, longAt, MX, exchange)), 'found');
+    assert.match(reading(withRecords(aliased, 1, longAt, MX, [0, 1, 0, 0])), /a record of another length than it says/);
+  });
+});
+
+describe('answers that come together', () => {
+  for (const by of ['udp', 'tcp'] as const) {
+    test(`by ${by} are read in shares of a turn`, async (t) => {
+      const { ask } = await field(t, (question, asked) => ({ answers: [a(question.slice(2), '192.0.2.1')], isTruncated: by !== asked }));
+      // Each takes more than a share.
+      let nowMs = 0;
+      t.mock.method(performance, 'now', () => nowMs += 6);
+      let turn = 0;
+      let ticking = setImmediate(function tick() {
+        turn++;
+        ticking = setImmediate(tick);
+      });
+      t.after(() => { clearImmediate(ticking); });
+      const inTurns = new Map<number, number>();
+      await Promise.all(Array.from({ length: 30 }, async (_, i) => {
+        assert.equal((await ask(`h${String(i)}.example`, 'A')).kind, 'found');
+        inTurns.set(turn, (inTurns.get(turn) ?? 0) + 1);
+      }));
+      assert.ok(Math.max(...inTurns.values()) <= 2, [...inTurns.values()].join(' '));
+    });
+  }
+
+  test('are not read when nobody waits any more', async (t) => {
+    const { client, ask, server } = await field(t, (question) => ({ answers: [a(question.slice(2), '192.0.2.1')], isTruncated: question !== 'A h0.example' }));
+    let nowMs = 0;
+    t.mock.method(performance, 'now', () => nowMs += 6);
+    const first = ask('h0.example', 'A').then(() => { client.close(); });
+    for (let i = 1; i < 20; i++) client.ask(`h${String(i)}.example`, 'A', () => { assert.fail('it is closed'); });
+    await first;
+    const { length } = server.asked;
+    await delay(50);
+    assert.equal(server.asked.length, length, 'asked by TCP');
+  });
+});
+
+describe('no verdict', () => {
+  const OPT: packet.Answer = { type: 'OPT', name: '.', udpPayloadSize: 1232, extendedRcode: 1, ednsVersion: 0, flags: 0, flag_do: false, options: [] };
+  const cases: readonly (readonly [string, Scripted, string])[] = [
+    ['an extended code', { additionals: [OPT] }, 'RCODE_16'],
+    ['an extended code with the bits of no name', { additionals: [OPT], rcode: 3 }, 'RCODE_19'],
+    ['no records, of who does not resolve', { resolves: false }, 'it does not resolve names of others'],
+    ['no name, of who does not resolve', { resolves: false, rcode: 3 }, 'it does not resolve names of others'],
+  ];
+  for (const [what, said, why] of cases) {
+    test(`is ${what}`, async (t) => {
+      const { ask } = await field(t, () => said);
+      assert.equal(failure(await ask('x.example', 'A')), `127.0.0.1: ${why}`);
+    });
+  }
+
+  test('is not what the server of the zone says, or records', async (t) => {
+    const { ask } = await field(t, (question) => ({ resolves: false, ...(question === 'A x.example' ? { answers: [a('x.example', '192.0.2.1')] } : { flags: packet.AUTHORITATIVE_ANSWER, rcode: 3 }) }));
+    assert.deepEqual([(await ask('x.example', 'A')).kind, (await ask('y.example', 'A')).kind], ['found', 'no-name']);
+  });
 });

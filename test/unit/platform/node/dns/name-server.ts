@@ -15,10 +15,13 @@ const HOST = '127.0.0.1';
 export interface Scripted {
   readonly answers?: readonly Answer[];
   readonly authorities?: readonly Answer[];
+  readonly additionals?: readonly Answer[];
   /** 0 NOERROR, 2 SERVFAIL, 3 NXDOMAIN, 5 REFUSED. */
   readonly rcode?: number;
   /** More of dns-packet's flags. */
   readonly flags?: number;
+  /** The server resolves names of others: the RA flag, which is set unless this is false. */
+  readonly resolves?: boolean;
   /** Cut off by UDP: no answers, the truncated flag. */
   readonly isTruncated?: boolean;
   /** Instead of all that. */
@@ -56,6 +59,7 @@ export class NameServer {
           length.writeUInt16BE(answer.length);
           socket.write(Buffer.concat([length, answer]));
         }
+        socket.end();
       });
     });
   }
@@ -98,14 +102,23 @@ export class NameServer {
 
 /** The answer to a question as the script says it. */
 export function answerBytes(question: DecodedPacket, said: Scripted): Uint8Array {
-  const { answers = [], authorities = [], rcode = 0, flags = 0, isTruncated = false } = said;
+  const { answers = [], authorities = [], additionals = [], resolves = true, rcode = 0, flags = 0, isTruncated = false } = said;
   return packet.encode({
     id: question.id ?? 0,
     type: 'response',
-    flags: packet.RECURSION_DESIRED | packet.RECURSION_AVAILABLE | flags | rcode
+    flags: packet.RECURSION_DESIRED | (resolves ? packet.RECURSION_AVAILABLE : 0) | flags | rcode
       | (isTruncated ? packet.TRUNCATED_RESPONSE : 0),
     questions: question.questions ?? [],
     answers: isTruncated ? [] : [...answers],
     authorities: [...authorities],
+    additionals: [...additionals],
   });
+}
+
+/** With records behind those that it has, each of a compressed name: where in the message that is, type and data. */
+export function withRecords(message: Uint8Array, count: number, nameAt: number, type: number, data: readonly number[]): Uint8Array {
+  const record = [0xc0 | nameAt >> 8, nameAt & 0xff, type >> 8, type & 0xff, 0, 1, 0, 0, 0, 60, data.length >> 8, data.length & 0xff, ...data];
+  const all = Buffer.concat([message, ...Array.from({ length: count }, () => Uint8Array.from(record))]);
+  all.writeUInt16BE(all.readUInt16BE(6) + count, 6);
+  return all;
 }
