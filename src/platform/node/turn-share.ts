@@ -34,18 +34,22 @@ export class TurnShare {
 
   #goOn(): void {
     this.#isRunning = true;
-    while (this.#spentMs < SHARE_MS) {
-      const work = this.#waiting.shift();
-      if (work === undefined) break;
-      const sinceMs = performance.now();
-      work();
-      this.#spentMs += performance.now() - sinceMs;
+    try {
+      while (this.#spentMs < SHARE_MS) {
+        const work = this.#waiting.shift();
+        if (work === undefined) break;
+        const sinceMs = performance.now();
+        work();
+        this.#spentMs += performance.now() - sinceMs;
+      }
+    } finally {
+      // Also where it has thrown: what others have given is done all the same.
+      this.#isRunning = false;
+      this.#nextTurn ??= setImmediate(() => {
+        this.#nextTurn = undefined;
+        this.#spentMs = 0;
+        if (this.#waiting.length > 0) this.#goOn();
+      });
     }
-    this.#isRunning = false;
-    this.#nextTurn ??= setImmediate(() => {
-      this.#nextTurn = undefined;
-      this.#spentMs = 0;
-      if (this.#waiting.length > 0) this.#goOn();
-    });
   }
 }

@@ -97,8 +97,8 @@ export function readAnswer(bytes: Uint8Array, question: DnsQuestion, isTrusted: 
   const isAuthentic = isTrusted && (flags & packet.AUTHENTIC_DATA) !== 0;
   const reading = meaningOf(parts, question, code === NO_NAME, isAuthentic);
   const isNone = reading.kind === 'answer' && reading.answer.kind !== 'found';
-  // Of who neither resolves nor has the zone: it has nothing itself, which says nothing of the name.
-  if (isNone && (flags & KNOWS) === 0) return { kind: 'refused', why: 'it does not resolve names of others' };
+  // Of who neither resolves, nor has the zone, nor shows its SOA: that says nothing of the name.
+  if (isNone && parts.soa === undefined && (flags & KNOWS) === 0) return { kind: 'refused', why: 'it does not resolve names of others' };
   return reading;
 }
 

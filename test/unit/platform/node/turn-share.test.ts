@@ -42,3 +42,11 @@ test('what has a result gives it, or fails, and holds nothing up', async () => {
   await assert.rejects(fails, /^Error: no$/);
   assert.equal(await given, 1);
 });
+
+test('what throws stands in nobody’s way', () => {
+  const share = new TurnShare();
+  let isDone = false;
+  assert.throws(() => { share.run(() => { throw new Error('odd'); }); }, /odd/);
+  share.run(() => { isDone = true; });
+  assert.equal(isDone, true);
+});

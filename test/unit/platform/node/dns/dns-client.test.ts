@@ -620,8 +620,13 @@ describe('no verdict', () => {
     });
   }
 
-  test('is not what the server of the zone says, or records', async (t) => {
-    const { ask } = await field(t, (question) => ({ resolves: false, ...(question === 'A x.example' ? { answers: [a('x.example', '192.0.2.1')] } : { flags: packet.AUTHORITATIVE_ANSWER, rcode: 3 }) }));
-    assert.deepEqual([(await ask('x.example', 'A')).kind, (await ask('y.example', 'A')).kind], ['found', 'no-name']);
+  test('is not what the server of the zone says, or its SOA, or records', async (t) => {
+    const said: Readonly<Record<string, Scripted>> = {
+      'A x.example': { answers: [a('x.example', '192.0.2.1')] }, 'A y.example': { flags: packet.AUTHORITATIVE_ANSWER, rcode: 3 },
+      'A z.example': { authorities: [SOA] },
+    };
+    const { ask } = await field(t, (question) => ({ resolves: false, ...said[question] }));
+    const kinds = await Promise.all(['x', 'y', 'z'].map(async (name) => (await ask(`${name}.example`, 'A')).kind));
+    assert.deepEqual(kinds, ['found', 'no-name', 'no-records']);
   });
 });
