@@ -98,7 +98,9 @@ export function readAnswer(bytes: Uint8Array, question: DnsQuestion, isTrusted: 
   const reading = meaningOf(parts, question, code === NO_NAME, isAuthentic);
   const isNone = reading.kind === 'answer' && reading.answer.kind !== 'found';
   // Of who neither resolves, nor has the zone, nor shows its SOA: that says nothing of the name.
-  if (isNone && parts.soa === undefined && (flags & KNOWS) === 0) return { kind: 'refused', why: 'it does not resolve names of others' };
+  if (isNone && parts.soa === undefined && (flags & KNOWS) === 0) {
+    return { kind: 'refused', why: 'it does not resolve names of others' };
+  }
   return reading;
 }
 
