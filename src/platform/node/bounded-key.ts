@@ -1,17 +1,87 @@
 /**
- * Whether a stranger's public key may be worked with: one that takes long is of no use to anybody. For RSA
- * that hangs on its bits and on its exponent, which both may be as long as a record or certificate has room.
+ * Whether a stranger's public key may be read and worked with, found out of its octets before OpenSSL sees
+ * them. For RSA that hangs on its bits and on its exponent, which both may be as long as a record or a
+ * certificate has room. OpenSSL reckons with a key on a curve as soon as it reads it: where the key tells
+ * the curve itself (RFC 5480 2.1.1 forbids it), over a prime of its choice, a point that is compressed takes
+ * up to half a second; on the curves that have names, a millisecond.
+ *
+ * | algorithm                          | taken                                                         |
+ * |------------------------------------|---------------------------------------------------------------|
+ * | rsaEncryption, RSASSA-PSS          | up to RSA_BITS_MAX, exponent up to RSA_EXPONENT_OCTETS_MAX    |
+ * | id-ecPublicKey                     | the curve by its name, the point whole (RFC 5480 2.2: 04)     |
+ * | Ed25519, Ed448 (RFC 8410)          | any                                                           |
+ * | others: DSA, DH, what is unknown   | none: no server of TLS and no signature needs them            |
  */
-import type { KeyObject } from 'node:crypto';
+import {
+  BIT_STRING, INTEGER, OBJECT_IDENTIFIER, SEQUENCE, elementAt, elementsAt,
+} from '../../base/der.js';
+import type { Element } from '../../base/der.js';
 
 /** Twice what RFC 8301 3.2 asks a verifier for. */
 const RSA_BITS_MAX = 8192;
-const RSA_EXPONENT_MAX = 2n ** 32n;
-/** Milliseconds at most. DSA, which takes longer, is used by nobody. */
-const OTHERS = ['ec', 'ed25519', 'ed448'];
+/** 2^32 - 1 at most. */
+const RSA_EXPONENT_OCTETS_MAX = 4;
+const UNCOMPRESSED = 0x04;
+/** As dots and numbers are written in DER. */
+const RSA = ['2a864886f70d010101', '2a864886f70d01010a'];
+const EC = '2a8648ce3d0201';
+const EDWARDS = ['2b6570', '2b6571'];
+const VERSION = 0xa0;
 
-export function isBounded({ asymmetricKeyType: type, asymmetricKeyDetails }: KeyObject): boolean {
-  if (type !== 'rsa' && type !== 'rsa-pss') return type !== undefined && OTHERS.includes(type);
-  const { modulusLength = Infinity, publicExponent = 0n } = asymmetricKeyDetails ?? {};
-  return modulusLength <= RSA_BITS_MAX && publicExponent <= RSA_EXPONENT_MAX;
+export type BoundedKind = 'rsa' | 'ec' | 'ed';
+
+/** Of a SubjectPublicKeyInfo (RFC 5280 4.1.2.7); undefined: it is not to be read. */
+export function boundedKindOf(spki: Uint8Array): BoundedKind | undefined {
+  const whole = elementAt(spki, 0);
+  if (whole?.tag !== SEQUENCE) return undefined;
+  const [algorithm, key] = elementsAt(spki, whole.from, whole.end, [SEQUENCE, BIT_STRING]) ?? [];
+  if (algorithm === undefined || key === undefined) return undefined;
+  const name = elementAt(spki, algorithm.from, algorithm.end);
+  // The octets of the key begin behind how many bits of the last one are none.
+  if (name?.tag !== OBJECT_IDENTIFIER || spki[key.from] !== 0) return undefined;
+  const algorithmName = Buffer.from(spki.subarray(name.from, name.end)).toString('hex');
+  if (EDWARDS.includes(algorithmName)) return 'ed';
+  if (RSA.includes(algorithmName)) return isBoundedRsa(spki, key.from + 1, key.end) ? 'rsa' : undefined;
+  if (algorithmName !== EC) return undefined;
+  const curve = elementAt(spki, name.end, algorithm.end);
+  const isNamed = curve?.tag === OBJECT_IDENTIFIER;
+  return isNamed && spki[key.from + 1] === UNCOMPRESSED ? 'ec' : undefined;
+}
+
+/** An RSAPublicKey (RFC 8017 A.1.1) from `at` to `limit`. */
+export function isBoundedRsa(der: Uint8Array, at = 0, limit = der.length): boolean {
+  const whole = elementAt(der, at, limit);
+  if (whole?.tag !== SEQUENCE) return false;
+  const [modulus, exponent] = elementsAt(der, whole.from, whole.end, [INTEGER, INTEGER]) ?? [];
+  return modulus !== undefined && exponent !== undefined
+    && octetsOf(der, modulus) * 8 <= RSA_BITS_MAX && octetsOf(der, exponent) <= RSA_EXPONENT_OCTETS_MAX;
+}
+
+/** Without the one that only says that it is not negative. */
+function octetsOf(der: Uint8Array, { from, end }: Element): number {
+  return end - from - (der[from] === 0 ? 1 : 0);
+}
+
+/**
+ * The SubjectPublicKeyInfo as it stands in a certificate (RFC 5280 4.1): OpenSSL would write a key that it
+ * has read in its own way, which need not be the same. Undefined: there is none where it should be.
+ */
+export function publicKeyIn(der: Uint8Array): Uint8Array | undefined {
+  const certificate = elementAt(der, 0);
+  if (certificate?.tag !== SEQUENCE) return undefined;
+  const signed = elementAt(der, certificate.from, certificate.end);
+  if (signed?.tag !== SEQUENCE) return undefined;
+  const first = elementAt(der, signed.from, signed.end);
+  const at = first?.tag === VERSION ? first.end : signed.from;
+  // Serial number, signature, issuer, validity, subject, key.
+  const fields = elementsAt(der, at, signed.end, [INTEGER, SEQUENCE, SEQUENCE, SEQUENCE, SEQUENCE, SEQUENCE]);
+  const before = fields?.[4];
+  const key = fields?.[5];
+  return before === undefined || key === undefined ? undefined : der.subarray(before.end, key.end);
+}
+
+/** Of a certificate. */
+export function hasBoundedKey(der: Uint8Array): boolean {
+  const key = publicKeyIn(der);
+  return key !== undefined && boundedKindOf(key) !== undefined;
 }

@@ -32,7 +32,7 @@ import { checkDnsName } from './dns-name.js';
 import { HostLookups, lookUpHost } from './host-lookup.js';
 import { CIPHERS, CURVES } from './key-exchange.js';
 import { clientConnection, failed } from './tls-transport.js';
-import { TlsWire, WIRE_BUFFER_BYTES } from './tls-wire.js';
+import { TlsWire, WIRE_BUFFER_BYTES, connectOver } from './tls-wire.js';
 import { NodeConnection, NodeTransport } from './transport.js';
 
 /**
@@ -101,8 +101,8 @@ export class ClientTransport implements MailTransport {
       return failed(clear.remote, `TLS: ${errorText(error)}`, handlers);
     }
     const under = clear.giveAway();
-    const socket = tls.connect({
-      socket: new TlsWire(under, this.#buffer), secureContext, rejectUnauthorized: mustVerify,
+    const socket = connectOver(new TlsWire(under, this.#buffer), {
+      secureContext, rejectUnauthorized: mustVerify,
       ...(this.#session === undefined ? {} : { session: this.#session }),
       // An address is no name that a server could choose its certificate by (RFC 6066 3).
       ...(net.isIP(serverName) === 0 ? { servername: serverName } : {}),

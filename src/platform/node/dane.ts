@@ -16,22 +16,22 @@
  * | 1        | its public key (SPKI) | | 1, 2     | SHA-256, SHA-512            |
  * | others   | unusable              | | others   | unusable                    |
  *
- * A record whose association can't be what its numbers say is unusable as well, and so is a trust anchor
- * whose key takes long. Of records that differ in
+ * A record whose association can't be what its numbers say is unusable as well, and so is one whose key takes
+ * long. Of records that differ in
  * their digest only the stronger ones count (RFC 7671 9).
  *
  * DEVIATION (RFC 5280 6.1): path lengths, name constraints and policies are not looked at. Who issues below a
  * trust anchor is the choice of the domain that names it.
  *
- * Pure, but for OpenSSL's reading of certificates. What a server sends is bounded by TLS (100 KiB), and no
- * more than CHAIN_MAX certificates of it are looked at, by RECORDS_MAX records.
+ * Pure, but for OpenSSL's reading of certificates. What a server shows is bounded (shown-certificates.ts),
+ * and no more than CHAIN_MAX certificates of it are looked at, by RECORDS_MAX records.
  */
 import { X509Certificate, createHash, createPublicKey } from 'node:crypto';
 import type { KeyObject } from 'node:crypto';
 import type { DetailedPeerCertificate } from 'node:tls';
 import type { TlsaData } from '../resolver.js';
 import type { DaneTerms } from '../transport.js';
-import { isBounded } from './bounded-key.js';
+import { boundedKindOf, hasBoundedKey, publicKeyIn } from './bounded-key.js';
 
 const DANE_TA = 2;
 const DANE_EE = 3;
@@ -40,21 +40,18 @@ const PUBLIC_KEY = 1;
 const WHOLE = 0;
 const SHA_256 = 1;
 const SHA_512 = 2;
+const DIGEST_OCTETS: ReadonlyMap<number, number> = new Map([[SHA_256, 32], [SHA_512, 64]]);
 
 const CHAIN_MAX = 9;
 const RECORDS_MAX = 32;
 /** Each costs a signature for each certificate of the chain. */
 const ANCHORS_MAX = 4;
-const SEQUENCE = 0x30;
-const VERSION = 0xa0;
-/** Fields of a TBSCertificate in front of its key: serial number, signature, issuer, validity, subject. */
-const BEFORE_KEY = 5;
 
 /** Those by which a certificate can be judged. */
 export function usableRecords(records: readonly TlsaData[]): readonly TlsaData[] {
   let anchors = 0;
   const isWithin = (record: TlsaData): boolean => !isWholeAnchor(record) || ++anchors <= ANCHORS_MAX;
-  const usable = records.filter(isUsable).filter(isWithin).slice(0, RECORDS_MAX);
+  const usable = records.filter(isKnown).slice(0, RECORDS_MAX).filter(isRead).filter(isWithin);
   return usable.filter(({ usage, selector, matching }) => matching !== SHA_256 || !usable.some((other) =>
     other.usage === usage && other.selector === selector && other.matching === SHA_512));
 }
@@ -132,9 +129,7 @@ function isAbove(
 }
 
 function hasSigned(issuer: X509Certificate, below: X509Certificate): boolean {
-  if (!issuer.ca || !below.checkIssued(issuer)) return false;
-  const { publicKey } = issuer;
-  return isBounded(publicKey) && below.verify(publicKey);
+  return issuer.ca && below.checkIssued(issuer) && below.verify(issuer.publicKey);
 }
 
 function isWholeAnchor({ usage, matching }: TlsaData): boolean {
@@ -153,63 +148,26 @@ function isOf({ selector, matching, association }: TlsaData, der: Uint8Array): b
   return Buffer.compare(data, association) === 0;
 }
 
-function isUsable({ usage, selector, matching, association }: TlsaData): boolean {
+/** By its numbers; of a digest, also by its length. */
+function isKnown({ usage, selector, matching, association }: TlsaData): boolean {
   if (usage !== DANE_TA && usage !== DANE_EE) return false;
   if (selector !== CERTIFICATE && selector !== PUBLIC_KEY) return false;
-  if (matching === SHA_256) return association.length === 32;
-  if (matching === SHA_512) return association.length === 64;
-  if (matching !== WHOLE) return false;
+  return matching === WHOLE || association.length === DIGEST_OCTETS.get(matching);
+}
+
+/** What stands whole in it can be what it should be, and takes no long. */
+function isRead({ selector, matching, association }: TlsaData): boolean {
+  if (matching !== WHOLE) return true;
+  const isKey = selector === PUBLIC_KEY;
+  if (isKey ? boundedKindOf(association) === undefined : !hasBoundedKey(association)) return false;
   try {
-    if (selector === PUBLIC_KEY) return isOfUse(usage, keyOf(association));
-    const { raw, publicKey } = new X509Certificate(association);
-    return Buffer.compare(raw, association) === 0 && isOfUse(usage, publicKey);
+    if (isKey) keyOf(association);
+    return isKey || Buffer.compare(new X509Certificate(association).raw, association) === 0;
   } catch {
     return false;
   }
 }
 
-/** An end server's is only compared. */
-function isOfUse(usage: number, key: KeyObject): boolean {
-  return usage === DANE_EE || isBounded(key);
-}
-
 function keyOf(spki: Uint8Array): KeyObject {
   return createPublicKey({ key: Buffer.from(spki), format: 'der', type: 'spki' });
-}
-
-/**
- * The SubjectPublicKeyInfo as it stands in a certificate (RFC 5280 4.1): OpenSSL would write a key that it
- * has read in its own way, which need not be the same. That each part lies within the whole OpenSSL has found
- * when it read the chain.
- */
-function publicKeyIn(der: Uint8Array): Uint8Array | undefined {
-  const certificate = elementAt(der, 0);
-  const signed = certificate?.tag === SEQUENCE ? elementAt(der, certificate.from) : undefined;
-  if (signed?.tag !== SEQUENCE) return undefined;
-  let at = signed.from;
-  const first = elementAt(der, at);
-  if (first?.tag === VERSION) at = first.end;
-  for (let passed = 0; passed < BEFORE_KEY; passed++) {
-    const element = elementAt(der, at);
-    if (element === undefined) return undefined;
-    at = element.end;
-  }
-  const key = elementAt(der, at);
-  return key?.tag === SEQUENCE ? der.subarray(at, key.end) : undefined;
-}
-
-/** X.690 8.1: tag, length, content from `from` to `end`. */
-function elementAt(der: Uint8Array, at: number): { tag: number; from: number; end: number } | undefined {
-  const tag = der[at];
-  let length = der[at + 1];
-  if (tag === undefined || length === undefined) return undefined;
-  let from = at + 2;
-  if (length >= 0x80) {
-    const octets = length & 0x7f;
-    if (octets === 0 || octets > 3) return undefined;
-    length = 0;
-    for (let i = 0; i < octets; i++) length = length << 8 | (der[from++] ?? 0);
-  }
-  const end = from + length;
-  return end <= der.length ? { tag, from, end } : undefined;
 }

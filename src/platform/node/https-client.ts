@@ -12,14 +12,13 @@
 import { constants } from 'node:crypto';
 import https from 'node:https';
 import net from 'node:net';
-import tls from 'node:tls';
 import type { TLSSocket } from 'node:tls';
 import type { ClientRequest, IncomingMessage } from 'node:http';
 import { errorText } from '../../base/error-text.js';
 import type { Https, HttpsAnswer, HttpsQuestion } from '../https.js';
 import { checkDnsName } from './dns-name.js';
 import { CIPHERS, CURVES } from './key-exchange.js';
-import { TlsWire, WIRE_BUFFER_BYTES } from './tls-wire.js';
+import { TlsWire, WIRE_BUFFER_BYTES, connectOver } from './tls-wire.js';
 
 export interface HttpsClientOptions {
   /** 443, but in tests. */
@@ -133,8 +132,7 @@ class HttpsExchange {
   #connect(address: string): TLSSocket {
     const { host } = this.#question;
     const { port, ca } = this.#options;
-    return tls.connect({
-      socket: new TlsWire(net.connect({ host: address, port, noDelay: true }), BUFFER),
+    return connectOver(new TlsWire(net.connect({ host: address, port, noDelay: true }), BUFFER), {
       servername: host, ALPNProtocols: ['http/1.1'],
       minVersion: 'TLSv1.2', ciphers: CIPHERS, ecdhCurve: CURVES,
       ...(ca === undefined ? {} : { ca }),

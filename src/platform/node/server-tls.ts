@@ -84,6 +84,7 @@ interface Handshake {
 export class ServerTls {
   readonly #events: ServerTlsEvents;
   readonly #server: tls.Server;
+  readonly #asksForCertificate: boolean;
   readonly #handshakes = new Map<TlsWire, Handshake>();
   readonly #timer: NodeJS.Timeout;
   readonly #followed: FollowedFile<ServerTlsInForce>;
@@ -97,10 +98,13 @@ export class ServerTls {
       const material = readServerTls(files);
       return { material, facts: certificateFacts(material.cert) };
     });
-    const asksForCertificate = clientCaFile !== undefined;
+    this.#asksForCertificate = clientCaFile !== undefined;
     this.#server = tls.createServer({
-      ...this.#followed.current.material, requestCert: asksForCertificate, rejectUnauthorized: false,
+      ...this.#followed.current.material, requestCert: this.#asksForCertificate, rejectUnauthorized: false,
     });
+    if (this.#asksForCertificate) {
+      this.#server.on('keylog', (line, socket) => { wireOf(socket)?.onSecret(line); });
+    }
     this.#server.on('secureConnection', (socket) => {
       const wire = wireOf(socket);
       const handshake = wire === undefined ? undefined : this.#handshakes.get(wire);
@@ -137,6 +141,7 @@ export class ServerTls {
   begin(wire: TlsWire, onSecure: Handshake['onSecure'], onFailed: Handshake['onFailed']): void {
     const handshake: Handshake = { onSecure, onFailed, result: 'closed' };
     this.#handshakes.set(wire, handshake);
+    if (this.#asksForCertificate) wire.expectCertificates('client');
     wire.socket.once('close', () => {
       if (!this.#handshakes.delete(wire)) return;
       this.#events.onHandshake(handshake.result);

@@ -7,6 +7,8 @@
  *   socket ─► piece ─ the turn has time ─► TLS ─► data
  *                   └ it has none, or TLS is paused ─► held, no more is read ─ its turn, resumed ─► TLS
  *
+ * In a handshake the certificates that the peer shows are looked at in front of TLS (shown-certificates.ts).
+ *
  * What TLS writes goes to the socket as it comes. A peer that does not take it is not read from for long:
  * OpenSSL keeps what it answers without a bound. The end of the peer, and of the socket, is handed on.
  *
@@ -15,10 +17,13 @@
  */
 import type net from 'node:net';
 import { Duplex } from 'node:stream';
-import type { TLSSocket } from 'node:tls';
+import tls from 'node:tls';
+import type { ConnectionOptions, TLSSocket } from 'node:tls';
 import { readIntoOwnBuffer } from './own-buffer.js';
 import { STRANGERS } from './read-turns.js';
 import type { ReadingConnection } from './read-turns.js';
+import { ShownCertificates } from './shown-certificates.js';
+import type { Shower } from './shown-certificates.js';
 
 /** At 40 µs for a KeyUpdate that asks for an answer, the shortest of records: 6 ms. */
 const PIECE_BYTES = 4 * 1024;
@@ -27,6 +32,8 @@ export const WIRE_BUFFER_BYTES = 16 * 1024;
 /** TLS is given so much while the socket does not take what it wrote. */
 const UNTAKEN_BYTES_MAX = 256 * 1024;
 const NOTHING = new Uint8Array(0);
+/** Of what a peer shows. */
+const REFUSED = 'ERR_CERTIFICATE_REFUSED';
 
 type Done = (error?: Error | null) => void;
 
@@ -35,6 +42,9 @@ export class TlsWire extends Duplex implements ReadingConnection {
   /** Read, and not yet given to TLS. */
   #held: Uint8Array;
   #isPaused = false;
+  /** Undefined: none are awaited any more. */
+  #shown: ShownCertificates | undefined;
+  readonly #give = (bytes: Uint8Array): void => { if (!this.destroyed) this.emit('data', bytes); };
   /** Given to TLS since the socket has taken all that TLS wrote. */
   #untakenBytes = 0;
   #untakenWrites = 0;
@@ -67,6 +77,15 @@ export class TlsWire extends Duplex implements ReadingConnection {
     socket.once('end', () => { this.emit('end'); });
     socket.once('error', (error) => { this.destroy(error); });
     socket.once('close', () => { this.destroy(); });
+  }
+
+  /** Before TLS begins: whose certificates are looked at. Then onSecret() must hear of each 'keylog'. */
+  expectCertificates(shower: Shower): void {
+    this.#shown = new ShownCertificates(shower);
+  }
+
+  onSecret(line: Buffer): void {
+    this.#shown?.onSecret(line);
   }
 
   override pause(): this {
@@ -130,7 +149,7 @@ export class TlsWire extends Duplex implements ReadingConnection {
     let at = 0;
     while (at < bytes.length && this.#mayTake && STRANGERS.mayRead(this)) {
       const end = Math.min(bytes.length, at + PIECE_BYTES);
-      this.emit('data', bytes.subarray(at, end));
+      this.#hand(bytes.subarray(at, end));
       if (this.#untakenWrites > 0) this.#untakenBytes += end - at;
       at = end;
     }
@@ -138,6 +157,21 @@ export class TlsWire extends Duplex implements ReadingConnection {
     this.#held = Buffer.from(bytes.subarray(at));
     return false;
   }
+
+  #hand(bytes: Uint8Array): void {
+    const shown = this.#shown;
+    if (shown === undefined) return this.#give(bytes);
+    const why = shown.take(bytes, this.#give);
+    if (shown.isOver) this.#shown = undefined;
+    if (why !== '') this.destroy(Object.assign(new Error(why), { code: REFUSED }));
+  }
+}
+
+/** TLS of a client, over what nothing was read from. */
+export function connectOver(wire: TlsWire, options: ConnectionOptions): TLSSocket {
+  wire.expectCertificates('server');
+  const socket = tls.connect({ ...options, socket: wire });
+  return socket.on('keylog', (line) => { wire.onSecret(line); });
 }
 
 /** What TLS was begun over, also while it tells why it failed. */

@@ -4,7 +4,7 @@
  */
 import { createPublicKey } from 'node:crypto';
 import type { KeyObject } from 'node:crypto';
-import { isBounded } from '../../../../platform/node/bounded-key.js';
+import { boundedKindOf, isBoundedRsa } from '../../../../platform/node/bounded-key.js';
 import { readTags, withoutBlanks } from '../../../dkim/tag-list.js';
 import type { DkimSignature, Ruling } from '../dkim-signature.js';
 
@@ -38,9 +38,10 @@ export function keyFor(
 
 function rsaKey(octets: Buffer): KeyObject | Ruling {
   // What a record should hold is the first; some hold the second.
-  const key = derKey(octets, 'spki') ?? derKey(octets, 'pkcs1');
-  const { modulusLength: bits = 0 } = key?.asymmetricKeyDetails ?? {};
-  if (key?.asymmetricKeyType !== 'rsa' || !isBounded(key)) return UNUSABLE;
+  const type = boundedKindOf(octets) === 'rsa' ? 'spki' : isBoundedRsa(octets) ? 'pkcs1' : undefined;
+  const key = type === undefined ? undefined : derKey(octets, type);
+  if (key?.asymmetricKeyType !== 'rsa') return UNUSABLE;
+  const { modulusLength: bits = 0 } = key.asymmetricKeyDetails ?? {};
   return bits < KEY_BITS_MIN ? ['permerror', 'key is too short'] : key;
 }
 
