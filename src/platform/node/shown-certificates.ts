@@ -1,6 +1,6 @@
 /**
- * The certificates that a peer shows in a handshake of TLS, looked at before OpenSSL has them: it decodes each
- * of their keys, and verifies whatever chain they make, in one go on the loop, before anybody can judge it
+ * The certificates that a peer shows in a handshake of TLS, looked at before OpenSSL has them: it decodes
+ * each of their keys, and verifies whatever chain they make, in one go on the loop, before anybody can judge it
  * (docs/decisions/0055). tls-wire.ts hands over what came, and gives TLS what comes out, record by record,
  * until the handshake is over. In TLS 1.2 certificates come in clear (RFC 5246 7.4.2). In 1.3 they are
  * encrypted (RFC 8446 4.4.2); the secret of that part of the handshake TLS tells as soon as it knows it
