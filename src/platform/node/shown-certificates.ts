@@ -1,24 +1,23 @@
 /**
  * The certificates that a peer shows in a handshake of TLS, looked at before OpenSSL has them: it decodes
- * each of their keys, and verifies whatever chain they make, in one go on the loop, before anybody can judge it
- * (docs/decisions/0055). tls-wire.ts hands over what came, and gives TLS what comes out, record by record,
+ * each of their keys, and verifies whatever chain they make, in one go on the loop, before anybody can judge
+ * it (docs/decisions/0055). tls-wire.ts hands over what came, and gives TLS what comes out, record by record,
  * until the handshake is over. In TLS 1.2 certificates come in clear (RFC 5246 7.4.2). In 1.3 they are
  * encrypted (RFC 8446 4.4.2); the secret of that part of the handshake TLS tells as soon as it knows it
  * ('keylog', RFC 8446 7.1), which is before it has the first record that needs it.
  *
  *   a whole record           what is done
  *   handshake, in clear      its messages are looked at
- *   change_cipher_spec       in 1.2: OVER, the rest is encrypted; in 1.3 it says nothing
+ *   change_cipher_spec       in 1.2: OVER, a session goes on; in 1.3 it says nothing
  *   application data         1.3: decrypted, its messages are looked at; without a secret: REFUSED
  *   one of SSL 2             REFUSED: TLS would find other records behind it than this
  *   the rest                 for TLS to judge, at once where it is no record at all
  *
  *   a message                what is done
- *   certificate              REFUSED: it is too long, has too many, or one whose key is not to be read
+ *   certificate              OVER, for there is one; REFUSED: too long, too many, a key is not to be read
  *   compressed certificate   REFUSED: nobody asked for one (RFC 8879)
  *   hello of a server        it is 1.2, unless a secret is told, or it asks for another hello
- *   key exchange of a client it is 1.2
- *   finished, encrypted      OVER
+ *   finished, encrypted      OVER: a session goes on
  *   the rest                 passed over
  *
  * Records that TLS would refuse are given to it. What was refused here TLS never sees.
@@ -43,10 +42,9 @@ const APPLICATION_DATA = 23;
 const MESSAGE_HEADER_BYTES = 4;
 const SERVER_HELLO = 2;
 const CERTIFICATE = 11;
-const CLIENT_KEY_EXCHANGE = 16;
 const FINISHED = 20;
 const COMPRESSED_CERTIFICATE = 25;
-const OF_INTEREST = [SERVER_HELLO, CERTIFICATE, CLIENT_KEY_EXCHANGE, FINISHED];
+const OF_INTEREST = [SERVER_HELLO, CERTIFICATE, FINISHED];
 
 /** The random of a hello that bids the client say another one (RFC 8446 4.1.3). */
 const AGAIN = createHash('sha256').update('HelloRetryRequest').digest();
@@ -105,24 +103,31 @@ export class ShownCertificates {
   }
 
   /**
-   * What came next. Each record that may go on is given, and may have onSecret() called; returns why the peer
-   * is refused, or ''. Once it is over the rest is given as it is.
+   * What came next. What may go on is given, as much at once as can be: only the records behind a hello need
+   * the secret that it brings. Returns why the peer is refused, or ''. Once it is over the rest is given as
+   * it is.
    */
-  take(bytes: Uint8Array, give: (record: Uint8Array) => void): string {
-    let rest = this.#record.length === 0 ? Buffer.from(bytes) : Buffer.concat([this.#record, bytes]);
-    this.#record = Buffer.alloc(0);
-    while (!this.#isOver && rest.length >= HEADER_BYTES) {
-      if (((rest[0] ?? 0) & OF_SSL_2) !== 0) return 'it does not begin with a record of TLS';
-      const end = rest[1] === MAJOR_VERSION ? HEADER_BYTES + rest.readUInt16BE(3) : rest.length;
-      if (rest.length < end) break;
-      const record = rest.subarray(0, end);
-      const why = this.#judged(record);
+  take(bytes: Uint8Array, give: (records: Uint8Array) => void): string {
+    const came = this.#record.length === 0 ? Buffer.from(bytes) : Buffer.concat([this.#record, bytes]);
+    let given = 0;
+    let at = 0;
+    while (!this.#isOver && came.length - at >= HEADER_BYTES) {
+      const type = came[at] ?? 0;
+      if ((type & OF_SSL_2) !== 0) return 'it does not begin with a record of TLS';
+      const isRecord = came[at + 1] === MAJOR_VERSION;
+      const end = isRecord ? at + HEADER_BYTES + came.readUInt16BE(at + 3) : came.length;
+      if (came.length < end) break;
+      if (type !== HANDSHAKE && this.#keys.length === 0 && given < at) {
+        give(came.subarray(given, at));
+        given = at;
+      }
+      const why = this.#judged(came.subarray(at, end));
       if (why !== '') return why;
-      rest = rest.subarray(end);
-      give(record);
+      at = end;
     }
-    if (!this.#isOver) this.#record = Buffer.from(rest);
-    else if (rest.length > 0) give(rest);
+    if (this.#isOver) at = came.length;
+    if (given < at) give(came.subarray(given, at));
+    this.#record = came.subarray(at);
     return '';
   }
 
@@ -166,7 +171,7 @@ export class ShownCertificates {
     if (rest.length === 0) return '';
     if (this.#message.length > 0) rest = Buffer.concat([this.#message, rest]);
     this.#message = Buffer.alloc(0);
-    while (rest.length >= MESSAGE_HEADER_BYTES) {
+    while (!this.#isOver && rest.length >= MESSAGE_HEADER_BYTES) {
       const type = rest[0] ?? 0;
       const end = MESSAGE_HEADER_BYTES + rest.readUIntBE(1, 3);
       if (type === COMPRESSED_CERTIFICATE) return 'it shows certificates that are compressed';
@@ -185,11 +190,11 @@ export class ShownCertificates {
   }
 
   #seen(type: number, content: Buffer): string {
-    if (type === CERTIFICATE) return whyNotRead(content, this.#keys.length > 0);
-    if (type === FINISHED && this.#keys.length > 0) this.#isOver = true;
+    const why = type === CERTIFICATE ? whyNotRead(content, this.#keys.length > 0) : '';
+    this.#isOver = type === CERTIFICATE || (type === FINISHED && this.#keys.length > 0);
     const random = content.subarray(RANDOM_AT, RANDOM_AT + AGAIN.length);
-    this.#isOlder ||= type === CLIENT_KEY_EXCHANGE || (type === SERVER_HELLO && !random.equals(AGAIN));
-    return '';
+    this.#isOlder ||= type === SERVER_HELLO && !random.equals(AGAIN);
+    return why;
   }
 }
 

@@ -91,6 +91,23 @@ describe('a client, in front of TLS', () => {
     });
   }
 
+  for (const maxVersion of ['TLSv1.2', 'TLSv1.3'] as const) {
+    test(`takes a session that goes on, without any certificate: ${maxVersion}`, needsTls, async (t) => {
+      const port = await serverWith(t, '', { maxVersion });
+      const begun = async (session: Buffer | undefined): Promise<Buffer> => {
+        const wire = new TlsWire(net.connect(port, '127.0.0.1'), Buffer.alloc(WIRE_BUFFER_BYTES));
+        const socket = connectOver(wire, { rejectUnauthorized: false, servername: 'mx.test', session });
+        const next = new Promise<Buffer>((resolve) => { socket.once('session', resolve); });
+        const [bytes] = await once(socket, 'data') as [Buffer];
+        assert.deepEqual([bytes.toString('latin1'), socket.isSessionReused()], ['taken', session !== undefined]);
+        const given = session ?? await next;
+        socket.destroy();
+        return given;
+      };
+      await begun(await begun(undefined));
+    });
+  }
+
   test('takes it in any pieces', needsTls, async (t) => {
     for (const options of [WAYS['TLS 1.2'], WAYS['TLS 1.3, AES of 256 bits']]) {
       assert.equal(await heard(await inPieces(t, await serverWith(t, PLAIN, options ?? {}), 1)), 'taken');
