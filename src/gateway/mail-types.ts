@@ -183,6 +183,8 @@ export const ENVELOPE_UTF8_HEADER = 2;
 export const ENVELOPE_DOT_LINES = 4;
 /** The client said REQUIRETLS (RFC 8689): next hops and reports are told it. */
 export const ENVELOPE_REQUIRETLS = 8;
+/** Its client may not relay: it gets no return address (`verp`), for which SPF of our domain would vouch. */
+export const ENVELOPE_BY_ANYBODY = 16;
 /** Others may follow; unknown bits are kept. */
 
 /** DSN RET (RFC 3461 4.3): 0 not given. */
@@ -364,7 +366,10 @@ export interface Delivery {
   /** Indexes into envelope.recipients of those that are still to be tried. */
   readonly pending: readonly number[];
   readonly contentBytes: number;
-  /** Each recipient has a reverse-path of its own, by this; reversePath is that of the first. */
+  /**
+   * Each recipient has a reverse-path of its own, by this, but for those of ALIAS_LEAVES. Of several
+   * recipients reversePath is that of these.
+   */
   readonly verp?: Pick<ReturnAddresses, 'written'>;
 }
 

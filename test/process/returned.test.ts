@@ -5,6 +5,7 @@
 import assert from 'node:assert/strict';
 import { createHmac } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { connect } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
@@ -16,6 +17,7 @@ import { HOST, startCluster, until } from './cluster.js';
 import type { Cluster } from './cluster.js';
 import { report } from './returned-report.js';
 import { SmtpTalk } from './smtp-talk.js';
+import { twinpost } from './twinpost.js';
 
 const BOUND_MS = 20_000;
 const DAY_MS = 86_400_000;
@@ -87,8 +89,8 @@ async function withReturns(verp: object, smtp: object, story: (world: Story) => 
   }
 }
 
-async function send(cluster: Cluster, from: string, recipients: readonly string[], content = 'Subject: x\r\n\r\nhello\r\n'): Promise<void> {
-  const talk = await SmtpTalk.start(cluster.smtpPort);
+async function send(cluster: Cluster, from: string, recipients: readonly string[], content = 'Subject: x\r\n\r\nhello\r\n', localAddress = HOST): Promise<void> {
+  const talk = await SmtpTalk.over(connect({ host: HOST, port: cluster.smtpPort, localAddress }));
   for (const line of [`MAIL FROM:<${from}>`, ...recipients.map((to) => `RCPT TO:<${to}>`)]) assert.match(await talk.say(line), /^250 /, line);
   await talk.say('DATA');
   assert.match(await talk.say(`${content}.`), /^250 2\.0\.0 /);
@@ -188,6 +190,42 @@ test('what was not made here, or too long ago, is refused, and so is all that go
   assert.equal(await metric(cluster, 'twinpost_rejected_total{reason="returned-forged"}'), 2);
   assert.equal(await metric(cluster, 'twinpost_rejected_total{reason="returned-stale"}'), 1);
 }));
+
+test('SPF of ours vouches for no mail of strangers, whatever leads it out: who may relay alone has return addresses', { timeout: 180_000 }, async (t) => {
+  const folder = mkdtempSync(path.join(os.tmpdir(), 'twinpost-strangers-'));
+  t.after(() => { rmSync(folder, { recursive: true }); });
+  const [list, table, secret] = ['list', 'table', 'secret'].map((name) => path.join(folder, name)) as [string, string, string];
+  writeFileSync(list, 'friend@ours.example to=pal@far.example\nanna@ours.example\n');
+  writeFileSync(secret, 'a secret of more than sixteen\n', { mode: 0o600 });
+  assert.equal((await twinpost(['table', 'build', list, table])).code, 0);
+  await withReturns({ returned: 'discard' }, {
+    relay_networks: [`${HOST}/32`], postmaster: 'ops@far.example', recipients: table, srs: { domain: 'fwd.example', secret_file: secret },
+    feedback: { address: 'fbl@ours.example', forward_to: 'abuse-team@far.example' },
+  }, async ({ cluster, hop }) => {
+    const forged = 'From: CEO <ceo@ours.example>\r\n\r\npay now\r\n';
+    const led = ['pal@far.example', 'ops@far.example', 'abuse-team@far.example'];
+    let before = 0;
+    const senders = { 'x@evil.example': /^SRS0=.*=evil\.example=x@fwd\.example$/, 'ceo@ours.example': /^ceo@ours\.example$/, 'a%b@evil.example': /^a%b@evil\.example$/ };
+    for (const [sender, as] of Object.entries(senders)) {
+      for (const to of ['friend@ours.example', 'postmaster@ours.example', 'FBL@ours.example']) await send(cluster, sender, [to], forged, '127.0.0.9');
+      const here = (): readonly Arrival[] => hop.arrivals.slice(before);
+      await until('all three are there', () => here().length === 3, BOUND_MS, cluster.gateway);
+      assert.deepEqual(here().flatMap(({ recipients }) => recipients).sort(), [...led].sort());
+      for (const { from } of here()) assert.match(from, as);
+      before = hop.arrivals.length;
+    }
+
+    // A client of ours: what it sends itself has one, what an alias leads out of it has none.
+    await send(cluster, 'x@evil.example', ['bob@far.example', 'friend@ours.example', 'carol@far.example'], forged);
+    await until('each has it alone', () => hop.arrivals.length === before + 3, BOUND_MS, cluster.gateway);
+    const last = (to: string): string => hop.arrivals.slice(before).find(({ recipients: [only, ...others] }) => only === to && others.length === 0)?.from ?? '';
+    assert.match(last('bob@far.example'), /^b\+[0-9a-z]{25}@bounces\.example$/);
+    assert.match(last('carol@far.example'), /^b\+[0-9a-z]{25}@bounces\.example$/);
+    assert.match(last('pal@far.example'), senders['x@evil.example']);
+    await logged(cluster, 'delivered', { to: 'pal@far.example', mail_from: last('pal@far.example') });
+    await logged(cluster, 'delivered', { to: 'carol@far.example', mail_from: last('carol@far.example') });
+  });
+});
 
 test('discarded reports are counted and go nowhere; feedback is true when it brings a return address of ours', { timeout: 180_000 }, () => withReturns({ returned: 'discard', prefix: 'news' }, {
   feedback: { address: 'fbl@ours.example', forward_to: 'abuse-team@ours.example' }, relay_networks: ['127.0.0.0/8'],

@@ -13,9 +13,9 @@ import { decodeEnvelope } from '../../gateway/queue/envelope.js';
 import { RECIPIENT_STATE_NAMES, TO_TRY, decodeNote, freshNote } from '../../gateway/queue/note.js';
 import type { Note } from '../../gateway/queue/note.js';
 import {
-  ALIAS_KEEPS, ALIAS_SUCCESS, ALIAS_WRITTEN, ENVELOPE_8BIT, ENVELOPE_DOT_LINES, ENVELOPE_REQUIRETLS,
-  ENVELOPE_UTF8_HEADER, NOTIFY_BITS, NOTIFY_DELAY, NOTIFY_FAILURE, NOTIFY_NEVER, NOTIFY_SUCCESS, RET_FULL,
-  RET_HEADERS,
+  ALIAS_KEEPS, ALIAS_SUCCESS, ALIAS_WRITTEN, ENVELOPE_8BIT, ENVELOPE_BY_ANYBODY, ENVELOPE_DOT_LINES,
+  ENVELOPE_REQUIRETLS, ENVELOPE_UTF8_HEADER, NOTIFY_BITS, NOTIFY_DELAY, NOTIFY_FAILURE, NOTIFY_NEVER,
+  NOTIFY_SUCCESS, RET_FULL, RET_HEADERS,
 } from '../../gateway/mail-types.js';
 import type { Envelope, Recipient } from '../../gateway/mail-types.js';
 import type { Packer } from '../../platform/ports.js';
@@ -75,7 +75,7 @@ export interface ExportedMessage {
 
 const FLAGS = [
   [ENVELOPE_8BIT, '8bitmime'], [ENVELOPE_UTF8_HEADER, 'smtputf8'], [ENVELOPE_DOT_LINES, 'dot_lines'],
-  [ENVELOPE_REQUIRETLS, 'requiretls'],
+  [ENVELOPE_REQUIRETLS, 'requiretls'], [ENVELOPE_BY_ANYBODY, 'by_anybody'],
 ] as const;
 const NOTIFIES = [
   [NOTIFY_NEVER, 'NEVER'], [NOTIFY_SUCCESS, 'SUCCESS'], [NOTIFY_FAILURE, 'FAILURE'], [NOTIFY_DELAY, 'DELAY'],

@@ -1,7 +1,7 @@
 /**
- * A delivery whose recipients each have a reverse-path of their own (base/return-addresses.ts): handed to
- * next hops in as many transactions, of one recipient each, and given back to its queue as one. Made for
- * routes with `verp` only, and where more than one recipient is left.
+ * A delivery whose recipients each have a reverse-path of their own (base/return-addresses.ts; but for those
+ * that an alias led out): handed to next hops in as many transactions, of one recipient each, and given back
+ * to its queue as one. Made for routes with `verp` only, and where more than one recipient is left.
  *
  *   whole ─► part, part, …   side by side, as the route allows
  *              │  one was not attempted, or had no right to its dot, or the gateway stops, or it has taken
@@ -12,7 +12,7 @@
  */
 import { invariant } from '../../base/invariant.js';
 import type { Delivery, DeliveryResult, OwnAttempt, RecipientResult } from '../mail-types.js';
-import { DEFERRED, DELIVERED } from '../mail-types.js';
+import { ALIAS_LEAVES, DEFERRED, DELIVERED } from '../mail-types.js';
 import type { AttemptResult } from './lane.js';
 
 const NOBODY: ReadonlySet<number> = new Set();
@@ -132,6 +132,8 @@ function partOf(of: CutDelivery, position: number): DeliveryPart {
   const { entry, queue, envelope, pending, contentBytes, verp } = of.whole;
   const index = pending[position] ?? 0;
   const { messageId, reversePath: sender, recipients } = envelope;
-  const reversePath = verp?.written(messageId, recipients[index]?.address ?? '', sender) ?? sender;
+  const { address = '', notify = 0 } = recipients[index] ?? {};
+  const hasOwn = verp !== undefined && (notify & ALIAS_LEAVES) === 0;
+  const reversePath = hasOwn ? verp.written(messageId, address, sender) : of.whole.reversePath;
   return { of, position, entry, queue, envelope, reversePath, pending: [index], contentBytes };
 }

@@ -19,8 +19,8 @@ import { MailQueue } from './mail-queue.js';
 import { TO_TRY } from './note.js';
 import type { QueueRegistry } from './queue-registry.js';
 import type { Settlement } from './settlement.js';
-import type { Delivery, DeliveryQueue, DeliveryResult, Envelope } from '../mail-types.js';
-import { ALIAS_LEAVES } from '../mail-types.js';
+import type { Delivery, DeliveryQueue, DeliveryResult, Envelope, Recipient } from '../mail-types.js';
+import { ALIAS_LEAVES, ENVELOPE_BY_ANYBODY } from '../mail-types.js';
 
 /** Reverse-paths that are made here, by the configuration in force. */
 export interface OwnPaths {
@@ -116,22 +116,30 @@ export class HandingOut {
     return partition.mayDeliver(this.#ports.clock.nowMs());
   }
 
-  /** Undefined where none can be written: the null reverse-path stays, and whatever has no room. */
+  /**
+   * Undefined where none can be written: the null reverse-path stays, and whatever has no room. SPF of the
+   * route's domain vouches for what leaves under such an address: mail of strangers, which aliases,
+   * `smtp.postmaster` and `smtp.feedback` lead out, must not pass as ours (DMARC).
+   */
   #ownPath(
-    route: string, { messageId, recipients, reversePath: sender }: Envelope, pending: readonly number[],
+    route: string, envelope: Envelope, pending: readonly number[],
   ): Pick<Delivery, 'reversePath' | 'verp'> | undefined {
+    const { messageId, recipients, reversePath: sender, flags } = envelope;
     const verp = this.#ports.ownPaths.returnAddresses.get(route);
-    if (verp === undefined || sender === '') return undefined;
-    const reversePath = verp.written(messageId, recipients[pending[0] ?? 0]?.address ?? '', sender);
-    return reversePath === sender ? undefined : { reversePath, verp };
+    if (verp === undefined || sender === '' || (flags & ENVELOPE_BY_ANYBODY) !== 0) return undefined;
+    const first = pending.find((index) => !leaves(recipients[index]));
+    if (first === undefined) return undefined;
+    const own = verp.written(messageId, recipients[first]?.address ?? '', sender);
+    if (own === sender) return undefined;
+    return { reversePath: pending.length === 1 ? own : this.#reversePathOf(envelope, pending), verp };
   }
 
   /** One for all of them: it does no harm where the mail stays with us. */
   #reversePathOf({ reversePath, recipients }: Envelope, pending: readonly number[]): string {
     const { rewriting } = this.#ports.ownPaths;
     if (rewriting === undefined) return reversePath;
-    const leaves = pending.some((index) => ((recipients[index]?.notify ?? 0) & ALIAS_LEAVES) !== 0);
-    return leaves ? rewriting.rewritten(reversePath) : reversePath;
+    const isLed = pending.some((index) => leaves(recipients[index]));
+    return isLed ? rewriting.rewritten(reversePath) : reversePath;
   }
 
   #pendingOf(row: number, recipientCount: number): readonly number[] {
@@ -144,4 +152,8 @@ export class HandingOut {
     for (let i = 0; i < recipientCount; i++) if ((states[i] ?? TO_TRY) === TO_TRY) pending.push(i);
     return pending;
   }
+}
+
+function leaves(recipient: Recipient | undefined): boolean {
+  return ((recipient?.notify ?? 0) & ALIAS_LEAVES) !== 0;
 }

@@ -8,8 +8,8 @@ import { invariant } from '../../../base/invariant.js';
 import { utf8AddressText } from '../../../base/utf8-address.js';
 import { isAscii, normalizeDomain, parsePath, withDomain } from '../../../smtp/address.js';
 import {
-  ALIAS_CHANGED, ALIAS_EXPANDED, ALIAS_KEEPS, ALIAS_LEAVES, ALIAS_SUCCESS, ALIAS_WRITTEN, NOTIFY_NEVER,
-  NOTIFY_SUCCESS,
+  ALIAS_CHANGED, ALIAS_EXPANDED, ALIAS_KEEPS, ALIAS_LEAVES, ALIAS_SUCCESS, ALIAS_WRITTEN,
+  ENVELOPE_BY_ANYBODY, NOTIFY_NEVER, NOTIFY_SUCCESS,
 } from '../../mail-types.js';
 import type { AdmissionVerdict, Recipient, Route } from '../../mail-types.js';
 import type { CameBack } from '../../returned/came-back.js';
@@ -50,7 +50,9 @@ export function recipient(dialog: InboundDialog, desk: Desk, text: string): Effe
   if (meant !== undefined && 'reply' in meant) return meant;
   const { wanted = path, came } = meant ?? {};
   const role = desk.roles.destinationOf(wanted);
-  if (role === undefined && !mayRelay(dialog)) {
+  const isOfOurs = mayRelay(dialog);
+  if (!isOfOurs) transaction.flags |= ENVELOPE_BY_ANYBODY;
+  if (role === undefined && !isOfOurs) {
     const isOurs = came !== undefined || wanted !== path || desk.policy.isRelayDomain(path.domain);
     if (!isOurs) return replies.RELAY_DENIED;
     if (hidesRoute(wanted.address)) return replies.ROUTED_LOCAL_PART;

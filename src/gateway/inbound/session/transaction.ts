@@ -243,7 +243,7 @@ export class MailTransaction implements Submission {
   ): void {
     this.messageId = messageId;
     // What the next hop must offer: by the octets, not by what the client said of them.
-    if (scan.is8Bit) this.flags = ENVELOPE_8BIT | this.#needOfHeader();
+    if (scan.is8Bit) this.flags |= ENVELOPE_8BIT | this.#needOfHeader();
     if (scan.dotLines) this.flags |= ENVELOPE_DOT_LINES;
     if (this.requiresTls) this.flags |= ENVELOPE_REQUIRETLS;
     this.chunks = this.content.finish(traceHeader);

@@ -2,9 +2,10 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 
+import { CutDelivery } from '../../../../src/gateway/outbound/cut-delivery.js';
 import { Lane } from '../../../../src/gateway/outbound/lane.js';
 import type { AttemptResult } from '../../../../src/gateway/outbound/lane.js';
-import { DEFERRED, DELIVERED, FAILED } from '../../../../src/gateway/mail-types.js';
+import { ALIAS_LEAVES, DEFERRED, DELIVERED, FAILED } from '../../../../src/gateway/mail-types.js';
 import type { Delivery, DeliveryQueue, DeliveryResult, DeliverySource, RecipientResult } from '../../../../src/gateway/mail-types.js';
 import { MemoryQueue } from './memory-source.js';
 import { envelopeTo } from './pure/session-world.js';
@@ -70,6 +71,16 @@ describe('cut deliveries', () => {
       ['relay of 250 ok', first.reversePath], ['relay of 550 no', second.reversePath], ['the third', third.reversePath],
     ]);
     assert.deepEqual([result.dotUnanswered, result.dsnPassedOn, world.inFlight.count, world.lane.waitingCount], [true, true, 0, 0]);
+  });
+
+  test('who was led out by an alias has the reverse-path of the whole, and none that is made', () => {
+    const world = new World(3);
+    const envelope = envelopeTo(NAMES);
+    const recipients = envelope.recipients.map((each, at) => ({ ...each, notify: at === 1 ? ALIAS_LEAVES : 0 }));
+    const verp = { written: (_id: number, recipient: string) => `b+${recipient}` };
+    const whole: Delivery = { entry: 1, queue: world.queue, envelope: { ...envelope, recipients }, reversePath: 'srs', verp, pending: [0, 1, 2], contentBytes: 10 };
+    const cut = new CutDelivery(whole);
+    assert.deepEqual([cut.take(), cut.take(), cut.take()].map(({ reversePath }) => reversePath), ['b+a@example.net', 'srs', 'b+c@example.net']);
   });
 
   test('the next message waits until all parts of this one have begun; a strict queue has one in flight', () => {
