@@ -10,7 +10,9 @@
  *   return addresses   of each domain of `verp` and `srs`: it is what SPF judges that mail by, so the same
  *                      of its SPF; and MX records that lead here, or no report comes back. Those of
  *                      `smtp.feedback` too
- *   tls_reports        whether `dkim` has a key for the domain of `contact`: RFC 8460 3 wants reports signed
+ *   reports            whether `dkim` has a key for the domain of `tls_reports.contact` (RFC 8460 3 wants
+ *                      them signed), and, where it has any, for the host name, which reports to senders are
+ *                      from
  *   blocklists         that each of `dnsbl` lives: 127.0.0.2 is on it, and 127.0.0.1 is not (RFC 5782 5)
  *   DNSSEC             of routes by MX, and a resolver that is believed: whether it looks at signatures
  *   next hops          that the system finds an address of each that a route names
@@ -40,21 +42,28 @@ import type { LookUpHost, Resolver } from '../platform/resolver.js';
 export async function dnsFindings(
   config: GatewayConfig, resolver: Resolver, believesAd: boolean, lookUpHost: LookUpHost,
 ): Promise<readonly DnsFinding[]> {
-  const { hostName, sources, dkim, routes } = config;
+  const { sources, dkim, routes } = config;
+  const host = config.hostName.toLowerCase();
   const isSeen = routes.some(({ nextHop: { isByMx } }) => isByMx === true);
   const asker = new Asker(resolver, isSeen);
   const findings = sources.length > 0 ? await sourcesFindings(sources, resolver, asker)
-    : await hostFindings(hostName.toLowerCase(), 'A', asker);
+    : await hostFindings(host, 'A', asker);
   const keys = publishedKeys(dkim);
   const domains = new Set(keys.domains);
   for (const domain of domains) {
-    findings.push(...await domainFindings({ domain, keys: keys.of(domain) }, sources, asker));
+    const from = domain === host ? undefined : sources;
+    findings.push(...await domainFindings({ domain, keys: keys.of(domain) }, from, asker));
   }
   findings.push(...await returnFindings(config, domains, asker));
   const contact = domainOf(config.tlsReports?.contact ?? '');
   if (contact !== '' && !domains.has(contact)) {
     const text = `reports on TLS are from ${contact} (tls_reports.contact), and dkim has no key for it: many `
       + 'take none that are not signed';
+    findings.push({ verdict: 'advice', text });
+  }
+  if (domains.size > 0 && !domains.has(host)) {
+    const text = `reports to senders are from ${host} (hostname), and dkim has no key for it: many take none `
+      + 'that are not signed';
     findings.push({ verdict: 'advice', text });
   }
   const usesDane = routes.some(({ nextHop: { isByMx, tls } }) => isByMx === true && tls !== undefined);

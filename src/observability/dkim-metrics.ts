@@ -19,7 +19,7 @@ export class DkimMetrics {
   /** A message handed to the signer until its signature. */
   readonly seconds = new FixedHistogram(SECONDS_BUCKETS);
   reportsSigned = 0;
-  /** Of a domain that has a key. */
+  /** While a domain has a key, whichever that is. */
   reportsUnsigned = 0;
   readonly #messages = new Map<DkimOutcome, number>();
 
@@ -36,7 +36,7 @@ export function exportDkim(series: Series, metrics: DkimMetrics): void {
   const what = 'Messages of our own by what became of their DKIM signature';
   series.counters('dkim_messages', what, ['result'], () =>
     [...metrics.messages].map(([result, count]) => [{ result }, count]));
-  series.counters('dkim_reports', 'Reports of a domain with a DKIM key, signed or not', ['result'], () =>
+  series.counters('dkim_reports', 'Reports while dkim has keys, signed or not', ['result'], () =>
     [[{ result: 'signed' }, metrics.reportsSigned], [{ result: 'unsigned' }, metrics.reportsUnsigned]]);
   const help = 'A message handed to the DKIM signer until it is signed';
   new ExportedHistogram(series.registry, 'twinpost_dkim_seconds', help, metrics.seconds);

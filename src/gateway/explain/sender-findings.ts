@@ -92,12 +92,14 @@ export async function sendersFindings(
   return findings;
 }
 
+/** Without `sources` only reports are from it: SPF does not judge them by it (ehloSpfFindings). */
 export async function domainFindings(
-  { domain, keys }: SigningDomain, sources: readonly MailSource[], asker: Asker,
+  { domain, keys }: SigningDomain, sources: readonly MailSource[] | undefined, asker: Asker,
 ): Promise<readonly DnsFinding[]> {
   const findings: DnsFinding[] = [];
   for (const key of keys) findings.push(await keyFinding(key, asker));
-  findings.push(...await spfFindings(domain, sources, asker), await dmarcFinding(domain, asker));
+  if (sources !== undefined) findings.push(...await spfFindings(domain, sources, asker));
+  findings.push(await dmarcFinding(domain, asker));
   return findings;
 }
 

@@ -786,6 +786,14 @@ describe('the examples', () => {
   }
 });
 
+test('the outbound relay signs its reports: they are from its host name', () => {
+  const { gateway: { hostname, dkim } } = parse(readFileSync('configs/outbound/gateway.yaml', 'utf8')) as
+    { readonly gateway: { readonly hostname: string; readonly dkim: readonly { readonly domain: string; readonly key_file: string }[] } };
+  const readme = readFileSync('configs/outbound/README.md', 'utf8');
+  assert.ok(dkim.some(({ domain }) => domain === hostname));
+  for (const { domain, key_file: file } of dkim) assert.match(readme, new RegExp(`^twinpost dkim key ${domain} --selector s2026 --out ${file}`, 'm'));
+});
+
 test('units let their services write where the examples do, and logs are rotated there', () => {
   const unit = (role: string): string => readFileSync(`configs/systemd/twinpost-${role}.service`, 'utf8');
   const folderOf = (role: string, key: string): string => new RegExp(`^${key}=(.+)$`, 'm').exec(unit(role))?.[1] ?? 'none';

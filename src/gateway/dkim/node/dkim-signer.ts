@@ -118,7 +118,10 @@ export class DkimSigner implements MessageSigner, ReportSigner {
     if (keys.areNone) return false;
     const pieces = [content];
     const signable = signableOf(pieces, anyAddress, this.#signablePorts);
-    if (typeof signable === 'string') return false;
+    if (typeof signable === 'string') {
+      metrics.reportsUnsigned += 1;
+      return false;
+    }
     let isOver = false;
     const end = (fields: Uint8Array | undefined): void => {
       if (isOver) return;

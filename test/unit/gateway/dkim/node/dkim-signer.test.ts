@@ -36,7 +36,7 @@ class Kit {
     this.keys = keys;
     const error = (event: string, _text: string, fields: object = {}): void => void this.told.push(`${event} ${JSON.stringify(fields)}`);
     this.signer = new DkimSigner({
-      keys: { areNone: false, of: (domain) => (domain === 'x.example' ? this.keys : []) },
+      keys: { areNone: keys.length === 0, of: (domain) => (domain === 'x.example' ? this.keys : []) },
       clock: { nowMs: () => performance.now() + this.aheadMs, wallMs: () => this.#wallMs() }, log: { ...NO_LOG, error }, metrics: this.metrics,
     });
   }
@@ -129,14 +129,17 @@ describe('the signer', () => {
     assert.deepEqual([report, kit.metrics.reportsUnsigned], [undefined, 1]);
   });
 
-  test('signs reports of a domain with a key, and none of others', async () => {
+  test('signs reports of a domain with a key, and none of others, which count as unsigned where any has one', async () => {
     const kit = new Kit();
     const text = 'From: Mail Delivery System <MAILER-DAEMON@x.example>\r\nTo: <b@y.example>\r\n\r\nx\r\n';
     const fields = await new Promise<Uint8Array | undefined>((resolve) => { assert.ok(kit.signer.signReport(Buffer.from(text), resolve)); });
     const [, rsa = ''] = Buffer.from(fields ?? []).toString('latin1').split(/(?<=\r\n)(?=DKIM-Signature)/);
     assert.ok(isGood(rsa, text, RSA));
     assert.equal(kit.signer.signReport(Buffer.from(text.replace('x.example', 'z.example')), () => assert.fail()), false);
-    assert.equal(kit.metrics.reportsSigned, 1);
+    assert.deepEqual([kit.metrics.reportsSigned, kit.metrics.reportsUnsigned], [1, 1]);
+    const without = new Kit([]);
+    assert.equal(without.signer.signReport(Buffer.from(text), () => assert.fail()), false);
+    assert.equal(without.metrics.reportsUnsigned, 0);
   });
 
   test('has a line of a thousand, and tells those behind to come later', async () => {
