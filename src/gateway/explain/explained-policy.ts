@@ -9,10 +9,12 @@ import { isLoopback } from '../../platform/node/own-host.js';
 import type { Clock, EventLog } from '../../platform/ports.js';
 import type { DnsAnswer } from '../../platform/resolver.js';
 import type { MxLookup } from '../outbound/mx-lookup.js';
-import { NOT_NAMED, UNNAMED, isNamedBy, stsRecordName } from '../outbound/pure/sts-policy.js';
+import {
+  NOT_NAMED, UNNAMED, isNamedBy, stsRecordFault, stsRecordName,
+} from '../outbound/pure/sts-policy.js';
 import type { StsPolicy } from '../outbound/pure/sts-policy.js';
 import { StsPolicies } from '../outbound/sts/sts-policies.js';
-import type { ExplainedPolicies } from '../outbound/sts/sts-policies.js';
+import type { ExplainedPolicies, StsFailure } from '../outbound/sts/sts-policies.js';
 import type { AnswerTime } from './answer-time.js';
 
 export interface ExplainedPolicy {
@@ -67,20 +69,34 @@ export async function policyOf(
   const failed = policies.failureOf(domain);
   if (policy === undefined) {
     if (time.isOver) return { policy, text: `no answer yet: ${time.whyLate}`, isUnknown };
-    if (failed !== undefined) return { policy, text: `none to be had: ${failed}`, isUnknown };
+    if (failed !== undefined) {
+      return { policy, text: `none to be had: ${failureText(failed, policies === running)}`, isUnknown };
+    }
     const record = await new Promise<DnsAnswer<'TXT'>>((resolve) => {
       time.ask(stsRecordName(domain), 'TXT', resolve);
     });
-    return { policy, text: record.kind === 'failed' ? `no answer: ${record.why}` : '', isUnknown };
+    const fault = stsRecordFault(domain, record);
+    const none = fault === '' ? '' : `none: ${fault}`;
+    return { policy, text: record.kind === 'failed' ? `no answer: ${record.why}` : none, isUnknown };
   }
   const { mode, mx, maxAgeS } = policy;
   const names = mx.length > 0 ? `: ${mx.join(' ')}` : '';
   const text = `${mode} for ${formatDuration(maxAgeS * 1000)}${names}`;
   const kept = running?.kept(domain);
   if (kept === undefined) return { policy, text, isUnknown };
-  const since = `kept, fetched at ${new Date(kept.fetchedWallMs).toISOString().slice(0, 19)}Z`;
-  const still = failed === undefined ? '' : `, none to be had since: ${failed}`;
+  const since = `kept, fetched at ${timeText(kept.fetchedWallMs)}`;
+  const still = failed === undefined ? '' : `, none to be had since: ${failureText(failed, true)}`;
   return { policy, text: `${text}; ${since}${still}`, isUnknown };
+}
+
+/** `isKept`: by the gateway that runs, which does not ask again at once. */
+function failureText({ result, why, wallMs, untilWallMs }: StsFailure, isKept: boolean): string {
+  const times = `asked at ${timeText(wallMs)}, and not again before ${timeText(untilWallMs)} but for a flush`;
+  return isKept ? `${result}: ${why} (${times})` : `${result}: ${why}`;
+}
+
+function timeText(wallMs: number): string {
+  return `${new Date(wallMs).toISOString().slice(0, 19)}Z`;
 }
 
 /** `isAuthentic`: the DNS has proved that these are the hosts. */

@@ -192,7 +192,10 @@ export class Dispatcher implements DeliverySink, InFlight {
 
   hasten(queue: DeliveryQueue): void {
     const { host, isByMx } = queue.route.nextHop;
-    if (isByMx === true) this.#mxPorts.lookup.forgetMissing(host);
+    if (isByMx === true) {
+      this.#mxPorts.lookup.forgetMissing(host);
+      this.#mxPorts.policies?.hasten(host);
+    }
     this.#seats.get(queue)?.place.hasten();
   }
 

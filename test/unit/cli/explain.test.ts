@@ -233,7 +233,7 @@ describe('explain', () => {
   for (const [what, text, code, lines] of [
     ['names a host', policyText('enforce', ['*.sts.example']), 0, ['mta-sts   enforce for 1d: *.sts.example']],
     ['names none', policyText('enforce', ['x.sts.example']), 1, ['NO WAY    4.7.5 the MTA-STS policy of sts.example names none of its MX hosts', 'mta-sts   enforce for 1d: x.sts.example']],
-    ['is none', 'nothing', 0, ['mta-sts   none to be had: invalid']],
+    ['is none', 'nothing', 0, ['mta-sts   none to be had: invalid: a line of it has no colon']],
   ] as const) {
     test(`says the policy of a domain that ${what}`, { skip: certificates === undefined ? 'openssl is missing' : false }, async (t) => {
       assert.ok(certificates !== undefined);

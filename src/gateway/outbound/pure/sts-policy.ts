@@ -42,6 +42,8 @@ const NAMES_MAX = 100;
 const NAMES_CHARACTERS_MAX = 4096;
 
 const RECORD = /^v=STSv1[ \t]*;/;
+/** Meant as one. */
+const LIKE_RECORD = /^\s*v\s*=\s*sts/i;
 const ID = /^[A-Za-z0-9]{1,32}$/;
 const LABEL = /^[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?$/;
 const MAX_AGE = /^\d{1,10}$/;
@@ -64,7 +66,7 @@ export function stsHost(domain: string): string { return `mta-sts.${domain}`; }
 export function stsId(answer: DnsAnswer<'TXT'>): string | undefined {
   if (answer.kind === 'failed') return undefined;
   if (answer.kind !== 'found') return '';
-  const [record, ...more] = answer.records.filter((text) => RECORD.test(text));
+  const [record, ...more] = recordsOf(answer.records);
   if (record === undefined || more.length > 0) return '';
   for (const field of record.split(';')) {
     const at = field.indexOf('=');
@@ -73,6 +75,21 @@ export function stsId(answer: DnsAnswer<'TXT'>): string | undefined {
     return ID.test(id) ? copyOfText(id) : '';
   }
   return '';
+}
+
+/** Why a domain has no policy though it says something of one; '' where it says nothing, or has one. */
+export function stsRecordFault(domain: string, answer: DnsAnswer<'TXT'>): string {
+  if (answer.kind !== 'found' || stsId(answer) !== '') return '';
+  const { length } = recordsOf(answer.records);
+  const name = stsRecordName(domain);
+  if (length > 1) return `${name} has ${String(length)} records of it: none of them counts`;
+  if (length === 1) return `the record at ${name} has no id of 1 to 32 letters and digits`;
+  return answer.records.some((text) => LIKE_RECORD.test(text))
+    ? `the record at ${name} does not begin with "v=STSv1;"` : '';
+}
+
+function recordsOf(texts: readonly string[]): readonly string[] {
+  return texts.filter((text) => RECORD.test(text));
 }
 
 /** What is wrong with the text, in a few words, when it is no policy. */

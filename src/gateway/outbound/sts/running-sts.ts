@@ -10,7 +10,7 @@ import type { MxLookup } from '../mx-lookup.js';
 import type { StsPolicy } from '../pure/sts-policy.js';
 import type { FetchedPolicy } from './policy-journal.js';
 import { StsPolicies } from './sts-policies.js';
-import type { ExplainedPolicies, PolicySource, StsFetchResult } from './sts-policies.js';
+import type { ExplainedPolicies, PolicySource, StsFailure, StsFetchResult } from './sts-policies.js';
 
 export interface RunningStsPorts {
   readonly clock: Clock;
@@ -69,7 +69,7 @@ export class RunningSts implements PolicySource, ExplainedPolicies {
     return this.isOn ? this.#policies.kept(domain) : undefined;
   }
 
-  failureOf(domain: string): StsFetchResult | undefined {
+  failureOf(domain: string): StsFailure | undefined {
     return this.#policies.failureOf(domain);
   }
 
@@ -78,6 +78,10 @@ export class RunningSts implements PolicySource, ExplainedPolicies {
     if (what === 'hosts') this.watch?.onUnnamed(domain);
     this.#metrics.failures += 1;
     this.#policies.onFailure(domain);
+  }
+
+  hasten(domain: string): void {
+    if (this.isOn) this.#policies.hasten(domain);
   }
 
   tick(): void {

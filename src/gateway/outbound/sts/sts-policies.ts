@@ -12,6 +12,8 @@
  *    │                                                                    with the next mail, and not counted
  *    └ tick ─ half of its life is over, or a day ─► fetched anew, while mail goes there now and then
  *      onFailure ─ mail could not go by it ─► fetched anew, once in AGAIN_MS (RFC 8461 5.1)
+ *      hasten ─ an operator flushes its mail ─► fetched by the next mail, which waits, whatever its id is,
+ *                                               or when it failed; once in HASTENED_MS
  *
  * A policy is kept until max_age is over, whatever the DNS says since (RFC 8461 5.1): who can take the
  * record away, or the server, can't end it. Mode none ends it (8.3).
@@ -21,6 +23,7 @@
  * fetch; POLICIES_MAX kept, past which the one longest not fetched leaves; PATTERN_CHARACTERS_MAX in all,
  * past which the one with the longest list does.
  */
+import { copyOfText } from '../../../base/text-copy.js';
 import type { Clock, EventLog } from '../../../platform/ports.js';
 import type { Https, HttpsAnswer } from '../../../platform/https.js';
 import type { Resolver } from '../../../platform/resolver.js';
@@ -55,7 +58,18 @@ export interface PolicySource {
   ask(domain: string, done: (policy: StsPolicy | undefined, isUnknown: boolean) => void): void;
   /** Mail for the domain could not go by its policy: for its hosts, or for TLS with one. */
   onFailure(domain: string, what: 'hosts' | 'tls'): void;
+  /** An operator has mail for the domain tried now: it may have mended its policy. */
+  hasten(domain: string): void;
   tick(): void;
+}
+
+/** Why a policy could not be had, and when that was. */
+export interface StsFailure {
+  readonly result: StsFetchResult;
+  readonly why: string;
+  readonly wallMs: number;
+  /** It is left alone until then. */
+  readonly untilWallMs: number;
 }
 
 /** What there is to be said of a domain (explain/explanation.ts). */
@@ -64,14 +78,16 @@ export interface ExplainedPolicies extends Pick<PolicySource, 'ask'> {
   knows(domain: string): boolean;
   /** As it is kept. */
   kept(domain: string): FetchedPolicy | undefined;
-  /** Why its policy could not be had, while it is not tried again for that. */
-  failureOf(domain: string): StsFetchResult | undefined;
+  /** While it is not tried again for that. */
+  failureOf(domain: string): StsFailure | undefined;
 }
 
 const POLICY_PATH = '/.well-known/mta-sts.txt';
 /** RFC 8461 3.3. */
 const FETCH_MS = 60_000;
 const AGAIN_MS = 300_000;
+/** Who flushes again and again is no load for it. */
+const HASTENED_MS = 10_000;
 /** Whatever max_age says: a server is not asked for each message. */
 const LIFE_MS_MIN = AGAIN_MS;
 const RENEW_MS_MAX = 86_400_000;
@@ -85,8 +101,13 @@ const PATTERN_CHARACTERS_MAX = 64 * 1024 * 1024;
 /** So many stay once they are too many. */
 const PATTERN_CHARACTERS_ROOM = (PATTERN_CHARACTERS_MAX * 15) / 16;
 const FAILED_MAX = 100_000;
-/** Of what a stranger's server calls its answer, in the log. */
+/** Of what a stranger's server calls its answer. */
 const TYPE_CHARACTERS_MAX = 100;
+/** A certificate has names of strangers. */
+const WHY_CHARACTERS_MAX = 200;
+const UNFIT = /[\x00-\x1f\x7f-\x9f]/g;
+/** What the domain has published is told again when it is wrong in another way; a server fails in many. */
+const PUBLISHED: readonly StsFetchResult[] = ['refused', 'invalid'];
 /** Looked at in one tick: all of them in a minute. */
 const SWEPT_AT_ONCE = 500;
 
@@ -95,10 +116,12 @@ interface Kept extends FetchedPolicy {
   readonly characters: number;
   usedWallMs: number;
   renewFromWallMs: number;
+  /** The next that asks has it fetched. */
+  isDoubted: boolean;
 }
 
-interface Failed {
-  readonly result: StsFetchResult;
+interface Failed extends StsFailure {
+  readonly atMs: number;
   /** It is left alone until then. */
   readonly untilMs: number;
 }
@@ -163,12 +186,13 @@ export class StsPolicies implements PolicySource, ExplainedPolicies {
     this.#ports.resolver.ask(stsRecordName(domain), 'TXT', (answer) => {
       const id = stsId(answer);
       const kept = this.#find(domain);
-      const isKnown = id === undefined || id === '' || kept?.id === id;
+      const isSame = id === undefined || id === '' || kept?.id === id;
+      const isKnown = isSame && kept?.isDoubted !== true;
       const tell = (policy: StsPolicy | undefined): void => {
         done(policy, policy === undefined && id !== '');
       };
       if (isKnown || this.#isLeftAlone(domain)) return tell(kept?.policy);
-      this.#fetch(domain, id, () => { tell(this.#find(domain)?.policy); });
+      this.#fetch(domain, isSame ? kept?.id ?? '' : id, () => { tell(this.#find(domain)?.policy); });
     });
   }
 
@@ -178,15 +202,25 @@ export class StsPolicies implements PolicySource, ExplainedPolicies {
     if (this.#ports.clock.wallMs() - kept.fetchedWallMs >= AGAIN_MS) this.#renew(kept);
   }
 
+  hasten(domain: string): void {
+    const { clock } = this.#ports;
+    const nowMs = clock.nowMs();
+    const failed = this.#lastFailed.get(domain);
+    if (failed !== undefined && nowMs - failed.atMs < HASTENED_MS) return;
+    if (failed !== undefined) this.#lastFailed.set(domain, { ...failed, untilMs: nowMs });
+    const kept = this.#kept.get(domain);
+    if (kept !== undefined && clock.wallMs() - kept.fetchedWallMs >= HASTENED_MS) kept.isDoubted = true;
+  }
+
   knows(domain: string): boolean {
     return this.#kept.has(domain) || this.#fetching.has(domain) || this.#isLeftAlone(domain);
   }
 
   kept(domain: string): FetchedPolicy | undefined { return this.#kept.get(domain); }
 
-  failureOf(domain: string): StsFetchResult | undefined {
+  failureOf(domain: string): StsFailure | undefined {
     const failed = this.#lastFailed.get(domain);
-    return failed !== undefined && this.#ports.clock.nowMs() < failed.untilMs ? failed.result : undefined;
+    return failed !== undefined && this.#ports.clock.nowMs() < failed.untilMs ? failed : undefined;
   }
 
   tick(): void {
@@ -233,7 +267,9 @@ export class StsPolicies implements PolicySource, ExplainedPolicies {
   #fetch(domain: string, id: string, done: () => void): void {
     const before = this.#fetching.get(domain);
     if (before !== undefined) return void before.waiting.push(done);
-    const line = this.#kept.has(domain) ? this.#known : this.#others;
+    const kept = this.#kept.get(domain);
+    const line = kept === undefined ? this.#others : this.#known;
+    if (kept !== undefined) kept.isDoubted = false;
     if (line.waiting.length >= IN_LINE_MAX) return done();
     const fetching: Fetching = { line, domain, id, sinceMs: this.#ports.clock.nowMs(), waiting: [done] };
     this.#fetching.set(domain, fetching);
@@ -307,16 +343,22 @@ export class StsPolicies implements PolicySource, ExplainedPolicies {
     this.#ended(fetching, 'fetched');
   }
 
-  #failed(fetching: Fetching, result: StsFetchResult, why: string): void {
+  #failed(fetching: Fetching, result: StsFetchResult, what: string): void {
     const { domain } = fetching;
     const { clock, log } = this.#ports;
-    // Strangers' domains are many: each is told once.
-    const level = this.#lastFailed.has(domain) ? 'debug' : 'warn';
+    const why = copyOfText(what.slice(0, WHY_CHARACTERS_MAX).replace(UNFIT, '?'));
+    const before = this.#lastFailed.get(domain);
+    // Strangers' domains are many: each is told once of the same.
+    const isSame = before?.result === result && (before.why === why || !PUBLISHED.includes(result));
+    const level = isSame ? 'debug' : 'warn';
     log[level]('mta-sts', 'the policy of a domain can not be had; one that is kept counts', {
       domain, why, kept: this.#kept.get(domain)?.policy.mode ?? 'none',
     });
     this.#lastFailed.delete(domain);
-    this.#lastFailed.set(domain, { result, untilMs: clock.nowMs() + AGAIN_MS });
+    const [atMs, wallMs] = [clock.nowMs(), clock.wallMs()];
+    this.#lastFailed.set(domain, {
+      result, why, wallMs, untilWallMs: wallMs + AGAIN_MS, atMs, untilMs: atMs + AGAIN_MS,
+    });
     if (this.#lastFailed.size > FAILED_MAX) this.#lastFailed.delete(firstOf(this.#lastFailed.keys()));
     this.#ended(fetching, result);
   }
@@ -345,7 +387,9 @@ export class StsPolicies implements PolicySource, ExplainedPolicies {
     const fetchedWallMs = Math.min(fetched.fetchedWallMs, this.#ports.clock.wallMs());
     const renewFromWallMs = fetchedWallMs + Math.min(RENEW_MS_MAX, lifeMs(fetched) / 2);
     const characters = charactersOf(fetched.policy.mx);
-    this.#kept.set(fetched.domain, { ...fetched, characters, fetchedWallMs, usedWallMs, renewFromWallMs });
+    this.#kept.set(fetched.domain, {
+      ...fetched, characters, fetchedWallMs, usedWallMs, renewFromWallMs, isDoubted: false,
+    });
     this.#patternCharacters += characters;
     while (this.#patternCharacters > PATTERN_CHARACTERS_MAX) this.#dropLongest();
     while (this.#kept.size > POLICIES_MAX) this.#drop(firstOf(this.#kept.keys()));

@@ -129,7 +129,7 @@ test('the policy that it keeps, since when, and why there is none anew', async (
   assert.deepEqual([await policyOf(), on.asked], [['enforce for 1d: mx.a.example; kept, fetched at 2026-11-26T12:00:00Z', ''], 1]);
   record = 'v=STSv1; id=2;';
   on.said = { kind: 'failed', why: 'x', isUntrusted: true };
-  assert.deepEqual((await policyOf())[0], 'enforce for 1d: mx.a.example; kept, fetched at 2026-11-26T12:00:00Z, none to be had since: untrusted');
+  assert.deepEqual((await policyOf())[0], 'enforce for 1d: mx.a.example; kept, fetched at 2026-11-26T12:00:00Z, none to be had since: untrusted: x (asked at 2026-11-26T13:00:00Z, and not again before 2026-11-26T13:05:00Z but for a flush)');
   on.aheadMs += 86_400_000;
   record = undefined;
   assert.deepEqual(await policyOf(), ['no answer: SERVFAIL', '']);
@@ -139,12 +139,19 @@ test('a policy that no mail has asked for is told, and neither kept nor counted'
   const on = world(zone(() => 'v=STSv1; id=1;'));
   assert.equal((await on.way('x@a.example')).mta_sts, 'enforce for 1d: mx.a.example');
   on.said = { kind: 'failed', why: 'x', isUntrusted: true };
-  assert.equal((await on.way('x@a.example')).mta_sts, 'none to be had: untrusted');
+  assert.equal((await on.way('x@a.example')).mta_sts, 'none to be had: untrusted: x');
   assert.deepEqual([on.asked, on.results, on.log, on.policies.count], [2, [], [], 0]);
   // What mail could not have is not asked for once more.
   on.policies.ask('a.example', () => undefined);
-  assert.equal((await on.way('x@a.example')).mta_sts, 'none to be had: untrusted');
+  const times = 'asked at 2026-11-26T12:00:00Z, and not again before 2026-11-26T12:05:00Z but for a flush';
+  assert.equal((await on.way('x@a.example')).mta_sts, `none to be had: untrusted: x (${times})`);
   assert.deepEqual([on.asked, on.results], [3, ['untrusted']]);
+});
+
+test('a record that says something of a policy, and is none, is told', async () => {
+  const on = world(zone(() => 'v=STSv1; id=a-b;'));
+  assert.equal((await on.way('x@a.example')).mta_sts, 'none: the record at _mta-sts.a.example has no id of 1 to 32 letters and digits');
+  assert.equal(on.asked, 0);
 });
 
 test('a queue of mail that must have TLS fails, or waits, where nothing proves the hosts', async () => {

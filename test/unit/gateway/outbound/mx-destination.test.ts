@@ -53,7 +53,7 @@ class Stage {
     const ports = { transport, lookup, sources: new Sources([], { resolver, log: SILENT }), policies: undefined, tlsWatch: undefined, connections: new ConnectionAccount({ connectionsMax: 1, ofAddressMax: 1 }, SILENT), clock, random: () => 0.5, session, log: SILENT, tlsFailed: new HostMemory(), followersOdd: new HostMemory(), badAddresses: new HostMemory(), slow: new HostMemory(), onTlsFallback: () => undefined, onDaneFailed: () => undefined, onSlow: () => undefined };
     const lane = new Lane(this.queue, this.source, { count: 0, onSettled: () => undefined });
     this.destination = new MxDestination(hop, lane, BACKOFF, {
-      lookup, policies: { ask: (_domain, done) => { done(this.policy, false); }, onFailure: () => undefined, tick: () => undefined }, clock, random: () => 0.5, log: SILENT,
+      lookup, policies: { ask: (_domain, done) => { done(this.policy, false); }, onFailure: () => undefined, hasten: () => undefined, tick: () => undefined }, clock, random: () => 0.5, log: SILENT,
       onWay: (queue, hosts) => { this.ways.push([queue === this.queue, this.pools.length, hosts]); },
       poolOf: ({ hosts }) => {
         const key = hosts.map(({ name }) => name).join();

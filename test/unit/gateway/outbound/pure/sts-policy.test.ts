@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { DnsAnswer } from '../../../../../src/platform/resolver.js';
-import { isNamedBy, readPolicy, stsId, underPolicy } from '../../../../../src/gateway/outbound/pure/sts-policy.js';
+import { isNamedBy, readPolicy, stsId, stsRecordFault, underPolicy } from '../../../../../src/gateway/outbound/pure/sts-policy.js';
 import type { StsPolicy } from '../../../../../src/gateway/outbound/pure/sts-policy.js';
 
 function found(...records: readonly string[]): DnsAnswer<'TXT'> {
@@ -26,6 +26,15 @@ describe('the record of a domain', () => {
   ] as const) {
     test(what, () => { assert.equal(stsId(answer), id); });
   }
+});
+
+test('what is wrong with a record that says something of a policy is told', () => {
+  const fault = (...records: readonly string[]): string => stsRecordFault('a.example', { kind: 'found', records, isAuthentic: false });
+  assert.deepEqual([fault('v=STSv1; id=1'), fault('v=spf1 -all'), fault()], ['', '', '']);
+  assert.equal(fault('v=STSv1; id=1', 'v=STSv1; id=2', 'v=spf1 -all'), '_mta-sts.a.example has 2 records of it: none of them counts');
+  assert.equal(fault('v=STSv1; id=a-b'), 'the record at _mta-sts.a.example has no id of 1 to 32 letters and digits');
+  assert.equal(fault('V=stsv1 id=1'), 'the record at _mta-sts.a.example does not begin with "v=STSv1;"');
+  assert.equal(stsRecordFault('a.example', { kind: 'failed', why: 'silence' }), '');
 });
 
 describe('the text of a policy', () => {

@@ -54,6 +54,10 @@ interface World {
   send(domain: string, need?: TlsNeed): Promise<string>;
   /** So many more by the queue of an earlier one; the codes of all. */
   sendMore(domain: string, need: TlsNeed, count: number): Promise<readonly (string | undefined)[]>;
+  /** As a flush of its queue does. */
+  hasten(domain: string): void;
+  /** Added to the clocks of policies. */
+  readonly ahead: { ms: number };
   /** Next hops that are called down. */
   down(): readonly string[];
   relays(): readonly string[];
@@ -80,7 +84,8 @@ async function world(t: TestContext, options: TlsHopOptions, tls = MAY): Promise
   const ca = readFileSync(certificates.caFile, 'latin1');
   const https = new HttpsClient({ port: await server.listen(), ca });
   const folder = mkdtempSync(join(tmpdir(), 'twinpost-by-policy-'));
-  const clock = { nowMs: () => performance.now(), wallMs: () => Date.now() };
+  const ahead = { ms: 0 };
+  const clock = { nowMs: () => performance.now() + ahead.ms, wallMs: () => Date.now() + ahead.ms };
   const resolver = new DnsClient({ resolvers: [names.resolver], trustsAd: false }, clock);
   const mx = { ownNames: ['gw.test'], allowsPrivate: true, usesIpv6: false, usesMtaSts: true, connectionsMax: 20, connectionsPerAddressMax: 100 };
   const log: string[] = [];
@@ -98,6 +103,7 @@ async function world(t: TestContext, options: TlsHopOptions, tls = MAY): Promise
       failures.push(`${domain} ${what}`);
       policies.onFailure(domain);
     },
+    hasten: (domain) => { policies.hasten(domain); },
     tick: () => { policies.tick(); },
   };
   const sending = { ...OUTBOUND_DEFAULTS, backoffFirstMs: 100, mx };
@@ -114,7 +120,8 @@ async function world(t: TestContext, options: TlsHopOptions, tls = MAY): Promise
   const queues = new Map<string, MemoryQueue>();
   const others: OtherHost[] = [];
   return {
-    zone, signed, broken, hop, server, log, counts, failures, port, others,
+    zone, signed, broken, hop, server, log, counts, failures, port, others, ahead,
+    hasten: (domain) => { dispatcher.hasten(queues.get(`${domain} `) ?? assert.fail('a queue')); },
     counting: (isOn) => {
       areOn = isOn;
       dispatcher.renew(sending);
@@ -226,6 +233,21 @@ describe('mail to a domain that enforces a policy', () => {
     assert.match(await on.send('late.example'), /^4\.7\.5 none the MTA-STS policy of late\.example names none of its MX hosts$/);
     assert.equal(on.hop.taken.length, 1);
     assert.deepEqual(on.failures, ['late.example hosts'], 'the policy is fetched anew');
+  });
+
+  test('goes once its queue is flushed where the domain has mended its policy, under the same id or not', needsTls, async (t) => {
+    const on = await world(t, { certificate });
+    on.domain('sts.example', [MX], policyText('enforce', ['other.example']));
+    assert.match(await on.send('sts.example'), /^4\.7\.5 /);
+    on.domain('sts.example', [MX], policyText('enforce', [MX]));
+    assert.match(await on.send('sts.example'), /^4\.7\.5 /);
+    on.hasten('sts.example');
+    assert.match(await on.send('sts.example'), /^4\.7\.5 /, 'who flushes at once again is no load');
+    assert.equal(on.server.asked.length, 1);
+    on.ahead.ms = 10_000;
+    on.hasten('sts.example');
+    assert.match(await on.send('sts.example'), /^2\.0\.0 sts /);
+    assert.equal(on.server.asked.length, 2);
   });
 
   test('never goes over a connection that was begun without the policy, but over one of another that enforces it', needsTls, async (t) => {

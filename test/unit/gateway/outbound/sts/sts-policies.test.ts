@@ -13,6 +13,7 @@ import type { StsFetchResult } from '../../../../../src/gateway/outbound/sts/sts
 import { crc32 } from '../../../../../src/platform/node/checksum.js';
 import { DnsClient } from '../../../../../src/platform/node/dns/dns-client.js';
 import type { DnsAnswer, DnsFailure, Resolver } from '../../../../../src/platform/resolver.js';
+import type { HttpsAnswer } from '../../../../../src/platform/https.js';
 import { HttpsClient } from '../../../../../src/platform/node/https-client.js';
 import { makeCertificates } from '../../../../process/tls-hop.js';
 import { NameServer } from '../../../platform/node/dns/name-server.js';
@@ -266,11 +267,46 @@ test('an answer on the addresses of a server that was not asked for, for want of
   failure = { kind: 'failed', why: 'SERVFAIL' };
   ask();
   assert.deepEqual(told, ['the policy of a domain can not be had; one that is kept counts: no answer on its addresses: SERVFAIL']);
-  assert.deepEqual([results, policies.failureOf(DOMAIN)], [['unreachable'], 'unreachable']);
+  assert.deepEqual([results, policies.failureOf(DOMAIN)?.result], [['unreachable'], 'unreachable']);
   failure = undefined;
   nowMs = 5 * MINUTE_MS;
   ask();
   assert.deepEqual([modes.at(-1), results], ['enforce', ['unreachable', 'fetched']]);
+});
+
+test('why there is none is told once, and again when the domain publishes another fault; without what no log may hold', () => {
+  const clock = { ms: 0 };
+  const told: unknown[] = [];
+  let answer: HttpsAnswer = { kind: 'answer', status: 200, type: `text/\u001b[31m${'x'.repeat(500)}`, text: '' };
+  const records: DnsAnswer<'TXT'> = { kind: 'found', records: ['v=STSv1; id=1;'], isAuthentic: false };
+  const resolver: Resolver = {
+    ask(_name, type, done) { done((type === 'TXT' ? records : { ...records, records: ['93.184.216.34'] }) as unknown as DnsAnswer<typeof type>); },
+  };
+  const policies = new StsPolicies(undefined, {
+    clock: { nowMs: () => clock.ms, wallMs: () => clock.ms }, resolver, onFetched: () => undefined,
+    log: { ...toldTo([]), warn: (_event, _text, fields) => { told.push(fields?.['why']); } },
+    lookup: new MxLookup({ ownNames: [], allowsPrivate: false, usesIpv6: false, usesMtaSts: true, connectionsMax: 1, connectionsPerAddressMax: 100 }, resolver),
+    https: { ask(_question, done) { done(answer); } },
+  });
+  const plain = (text: string): HttpsAnswer => ({ kind: 'answer', status: 200, type: 'text/plain', text });
+  const failed = (why: string): HttpsAnswer => ({ kind: 'failed', why, isUntrusted: false });
+  const html = `it is text/?[31m${'x'.repeat(90)}, and no text/plain`;
+  // A server fails by one address now, and by another then.
+  const answers = [answer, answer, plain('version: STSv1\nmode: enforced\n'), plain('version: STSv1\n'), failed('ECONNREFUSED ::1'), failed('ECONNREFUSED 127.0.0.1'), plain('version: STSv1\n')];
+  for (answer of answers) {
+    policies.ask(DOMAIN, () => undefined);
+    clock.ms += 5 * MINUTE_MS;
+  }
+  assert.deepEqual(told, [html, 'it has no mode', 'ECONNREFUSED ::1', 'it has no mode']);
+  policies.ask(DOMAIN, () => undefined);
+  assert.deepEqual(policies.failureOf(DOMAIN), { result: 'invalid', why: 'it has no mode', wallMs: clock.ms, untilWallMs: clock.ms + 5 * MINUTE_MS, atMs: clock.ms, untilMs: clock.ms + 5 * MINUTE_MS });
+  // Who flushes its mail would know it now.
+  clock.ms += 10_000;
+  policies.hasten(DOMAIN);
+  answer = plain(policyText('none', []));
+  let mode: string | undefined;
+  policies.ask(DOMAIN, (policy) => { mode = policy?.mode; });
+  assert.equal(mode, 'none');
 });
 
 describe('ten thousand domains in line', () => {
