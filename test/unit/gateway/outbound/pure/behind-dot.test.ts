@@ -140,6 +140,13 @@ describe('an envelope behind the dot', () => {
     assert.equal(world.taken(), '', 'no content, no dot');
   });
 
+  test('that did not wait ends the connection with the answer to a slow dot, when that comes alone', () => {
+    const world = followed();
+    world.session.tick(1_000);
+    world.takenLog();
+    assert.deepEqual(world.say('250 taken').takenLog(), ['settled delivered 250 2.0.0', 'closed']);
+  });
+
   test('has its own right to the dot asked for at its own dot', () => {
     const world = followed();
     world.mayDot = false;

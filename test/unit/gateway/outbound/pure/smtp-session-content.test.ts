@@ -96,6 +96,13 @@ describe('the final dot', () => {
     assert.equal(world.bufferedAtMayDot.length, 0);
     assert.equal(world.buffer.heldBytes, 0);
   });
+  test('a 2xx that comes while the content is still being sent is no delivery: nobody has taken a mail without its dot', () => {
+    const world = new SessionWorld().ready('PIPELINING').begin(mail(['b@d'], large));
+    world.connection.holds = true;
+    world.say('250 ok', '250 ok', '354 go', '250 2.0.0 taken');
+    assert.deepEqual(world.takenLog(), ['settled deferred 0 4.5.0', 'closed']);
+    assert.equal(world.bufferedAtMayDot.length, 0);
+  });
   test('the right is lost after a large content was sent: no dot, no delivery', () => {
     const world = new SessionWorld().ready('PIPELINING').begin(mail(['b@d'], large));
     world.mayDot = false;
