@@ -803,6 +803,7 @@ export class ConnectionPool implements PeerEvents, LaneHome {
     return systemTurns(addresses, []);
   }
 
+  /** Asked before each transaction; an idle connection that may not is ended before that (#leaveFallback). */
   #mayTake({ host, session }: Peer): boolean {
     return !this.#hasFallback || this.#hosts.mayTake(host, session.tls !== undefined);
   }
@@ -851,7 +852,7 @@ export class ConnectionPool implements PeerEvents, LaneHome {
   #isWornOut(peer: Peer, more = 1): boolean {
     const { messagesPerConnectionMax, connectionLifeMs } = this.#options;
     const isUsedUp = peer.session.transactions + more > messagesPerConnectionMax;
-    if (isUsedUp || this.#nowMs - peer.openedMs >= connectionLifeMs || !this.#mayTake(peer)) return true;
+    if (isUsedUp || this.#nowMs - peer.openedMs >= connectionLifeMs) return true;
     return peer.lostTls !== undefined && this.#lostTlsOf(peer.host) === undefined;
   }
 

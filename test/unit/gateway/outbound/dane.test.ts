@@ -5,6 +5,7 @@
 import assert from 'node:assert/strict';
 import { X509Certificate, createHash } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
+import type { Socket } from 'node:net';
 import { performance } from 'node:perf_hooks';
 import { describe, test } from 'node:test';
 import type { TestContext } from 'node:test';
@@ -63,6 +64,8 @@ interface World {
   /** "TLSA" and the name that the host has. */
   tlsaOf(host: string): string;
   send(domain?: string, level?: TlsLevel | 'none', caFile?: string): Promise<readonly [code: string, text: string, verified: string]>;
+  /** Its host, where it failed, may be tried now. */
+  hasten(domain?: string): void;
 }
 
 async function world(t: TestContext, options: TlsHopOptions, more: Partial<DispatcherOptions> = {}, limits: Partial<DispatcherOptions['mx']> = {}): Promise<World> {
@@ -92,14 +95,19 @@ async function world(t: TestContext, options: TlsHopOptions, more: Partial<Dispa
   let entry = 0;
   const tlsOf = (level: TlsLevel, caFile: string | undefined): NextHopTls =>
     ({ level, isFirst: false, terms: { serverName: '', mustVerify: level === 'verify', caFile } });
+  const queueOf = (domain: string, level: TlsLevel | 'none', caFile?: string): MemoryQueue => {
+    const key = `${domain} ${level} ${caFile ?? ''}`;
+    const tls = level === 'none' ? undefined : tlsOf(level, caFile);
+    const queue = queues.get(key) ?? new MemoryQueue({ queueName: key, nextHop: { protocol: 'smtp', host: domain, port, isByMx: true, tls, others } });
+    queues.set(key, queue);
+    return queue;
+  };
   return {
     zone, hop, names, source, log, port, others,
+    hasten: (domain = DOMAIN) => { dispatcher.hasten(queueOf(domain, 'may')); },
     tlsaOf: (host) => `TLSA _${port}._tcp.${host}`,
     send: async (domain = DOMAIN, level = 'may', caFile) => {
-      const key = `${domain} ${level} ${caFile ?? ''}`;
-      const tls = level === 'none' ? undefined : tlsOf(level, caFile);
-      const queue = queues.get(key) ?? new MemoryQueue({ queueName: key, nextHop: { protocol: 'smtp', host: domain, port, isByMx: true, tls, others } });
-      queues.set(key, queue);
+      const queue = queueOf(domain, level, caFile);
       const count = source.ended.length + 1;
       source.put(queue, ++entry, 'Subject: x\r\n\r\nhello\r\n');
       dispatcher.onReady(queue);
@@ -323,24 +331,52 @@ describe('a host with TLSA records', () => {
     assert.equal(on.log.filter((line) => line.startsWith('tls ')).length, 2, on.log.join('\n'));
   });
 
-  test('leaves no connection to the fallback in use from when it fails by them', needsTls, async (t) => {
-    const on = await world(t, { offersStartTls: false });
-    const fallback = await fallbackOf(t, on);
-    fallback.answer = (verb, connection) => (verb === 'DOT' && connection === 1 ? '' : undefined);
-    on.zone.set(`A ${HOST}`, signed(a('127.0.0.9')));
-    for (const domain of ['one.example', 'two.example']) on.zone.set(`MX ${domain}`, signed(mx(HOST)));
-    void on.send('one.example');
-    await until(async () => Promise.resolve(fallback.verbs.includes('DATA')));
-    on.zone.set(`A ${HOST}`, signed(a('127.0.0.1'))).set(on.tlsaOf(HOST), signed(tlsa('3 1 1', issue())));
-    await new Promise((resolve) => { setTimeout(resolve, 1_000 * TTL_S + 200); });
-    await until(async () => (await on.send('two.example'))[0] === '4.7.4');
-    const mails = (): number => fallback.verbs.filter((verb) => verb === 'MAIL').length;
-    const before = mails();
-    const [socket] = fallback.sockets;
-    socket?.write('250 2.0.0 taken\r\n');
-    await until(async () => Promise.resolve(fallback.open === 0));
-    assert.equal((await on.send('one.example'))[0], '4.7.4');
-    assert.equal(mails(), before, 'none but those that were begun before');
+  describe('that fails by them while mail is on its way to the fallback', () => {
+    /**
+     * Its first mail has gone in clear to the fallback, whose connection has another one now and does not answer; a
+     * second connection there waits for its greeting. A third mail was told that the host's TLS is wrong.
+     */
+    async function failing(t: TestContext): Promise<readonly [on: World, fallback: ScriptedServer, first: Socket, second: Socket]> {
+      const on = await world(t, { certificate: issue() }, { backoffFirstMs: 60_000 });
+      const fallback = await fallbackOf(t, on);
+      fallback.answer = (verb, connection) => (verb === 'GREETING' && connection === 2 ? '' : undefined);
+      on.zone.set(`A ${HOST}`, signed(a('127.0.0.9')));
+      assert.equal((await on.send())[0], '2.0.0');
+      const [first] = fallback.sockets;
+      first?.pause();
+      void on.send();
+      await until(async () => Promise.resolve(on.source.taken.length === 2));
+      on.zone.set(`A ${HOST}`, signed(a('127.0.0.1'))).set(on.tlsaOf(HOST), signed(tlsa('3 1 1', issue())));
+      await gone();
+      on.hasten();
+      assert.equal((await on.send())[0], '4.7.5');
+      await until(async () => Promise.resolve(fallback.connections === 2));
+      const [, second] = fallback.sockets;
+      assert.ok(first !== undefined && second !== undefined);
+      return [on, fallback, first, second];
+    }
+
+    const mails = ({ verbs }: ScriptedServer): number => verbs.filter((verb) => verb === 'MAIL').length;
+
+    test('has no more go there: neither behind the dot of that mail, nor when that is taken', needsTls, async (t) => {
+      const [on, fallback, first] = await failing(t);
+      void on.send();
+      first.resume();
+      await until(async () => Promise.resolve(fallback.open === 1 || mails(fallback) > 2));
+      assert.deepEqual([mails(fallback), fallback.accepted.length, fallback.verbs.at(-1), on.source.taken.length], [2, 2, 'QUIT', 3]);
+    });
+
+    test('has that mail not go there once more by a connection that is ready now', needsTls, async (t) => {
+      const [on, fallback, first, second] = await failing(t);
+      first.destroy();
+      await until(async () => Promise.resolve(fallback.open === 1));
+      second.write('220 scripted\r\n');
+      await until(async () => Promise.resolve(fallback.open === 0 || mails(fallback) > 1));
+      assert.deepEqual([mails(fallback), fallback.verbs.at(-1)], [1, 'QUIT']);
+      on.hasten();
+      await on.source.untilEnded(3);
+      assert.deepEqual(on.source.ended.map(({ entry, result }) => [entry, result.results[0]?.enhanced]), [[1, '2.0.0'], [3, '4.7.5'], [2, '4.7.5']]);
+    });
   });
 
   test('counts only if the DNS proves each step to it: else as the route says', needsTls, async (t) => {
@@ -457,6 +493,11 @@ async function fallbackOf(t: TestContext, { others, port }: World, host = elsewh
   t.after(() => { server.close(); });
   others.push({ host, port, preference: 65_536 });
   return server;
+}
+
+/** What the DNS said so far. */
+async function gone(): Promise<void> {
+  await new Promise((resolve) => { setTimeout(resolve, 1_000 * TTL_S + 200); });
 }
 
 /** Answers are kept for a second here: until then the old one counts. */
