@@ -4,7 +4,8 @@ import { test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import { Dial } from '../../../../src/gateway/outbound/dial.js';
 import type { Resolver } from '../../../../src/platform/resolver.js';
-import type { Connection } from '../../../../src/platform/transport.js';
+import type { Connection, ConnectionHandlers } from '../../../../src/platform/transport.js';
+import { ConnectionAccount } from '../../../../src/gateway/outbound/connection-account.js';
 import { MxLookup } from '../../../../src/gateway/outbound/mx-lookup.js';
 import { Sources } from '../../../../src/gateway/outbound/sources.js';
 
@@ -85,3 +86,42 @@ for (const [what, wasAsked, end] of [['are waited for until it is not needed any
     assert.deepEqual(log, ['asked for silent.test', 'left', end]);
   });
 }
+
+/** A host by MX with these addresses, to each of which one connection may be; `connect` says what comes of it. */
+function counted(addresses: readonly string[], connect: (handlers: ConnectionHandlers) => void) {
+  const nothing = (): void => undefined;
+  const log = { debug: nothing, info: nothing, warn: nothing, error: nothing };
+  const resolver: Resolver = { ask: (_name, _type, done) => { done({ kind: 'found', records: addresses, isAuthentic: false } as never); } };
+  const limits = { ownNames: [], allowsPrivate: true, usesIpv6: false, usesMtaSts: false, connectionsMax: 1, connectionsPerAddressMax: 1 };
+  const connections = new ConnectionAccount({ connectionsMax: 10, ofAddressMax: 1 }, log);
+  const closed: string[] = [];
+  const transport = {
+    connect: (_address: string, _port: number, handlers: ConnectionHandlers) => {
+      connect(handlers);
+      return { remote: '', bufferedBytes: 0, write: nothing, pause: nothing, resume: nothing, end: nothing, destroy: nothing };
+    },
+    addresses: () => assert.fail('nothing is resolved'),
+  };
+  const dial = new Dial({ name: 'mx.example', port: 25, isUnnamed: false, isByMx: true }, { asksTlsa: false, site: 'x', sources: undefined, withinMs: 500, inOrder }, {
+    transport, lookup: new MxLookup(limits, resolver), sources: new Sources([], { resolver, log }), connections, random: () => 0.5, clock: { nowMs: () => 0, wallMs: () => 0 },
+  }, {
+    onJudged: nothing, onTrying: nothing, onSourceless: nothing, onOpened: nothing, onOpen: nothing, onData: nothing, onDrain: nothing,
+    onForbidden: nothing, onNoSource: nothing, onNoRoom: nothing, onClose: (reason) => { closed.push(reason); },
+  });
+  return { dial, closed, areFull: () => addresses.map((address) => connections.isAddressFull(address)) };
+}
+
+test('the room at an address is given back by a connection that is not wanted any more while it is tried', async () => {
+  const { dial, areFull } = counted(['192.0.2.1'], () => undefined);
+  while (dial.isResolving) await turn();
+  assert.deepEqual(areFull(), [true]);
+  dial.destroy();
+  assert.deepEqual(areFull(), [false]);
+});
+
+test('the room at each of two addresses that refuse is given back', async () => {
+  const { dial, closed, areFull } = counted(['192.0.2.1', '192.0.2.2'], (handlers) => { setImmediate(() => { handlers.onClose('ECONNREFUSED'); }); });
+  while (closed.length === 0) await turn();
+  dial.destroy();
+  assert.deepEqual([closed.length, areFull()], [1, [false, false]]);
+});
