@@ -124,6 +124,18 @@ describe('the way of a queue by MX', () => {
     assert.deepEqual(stage.pools, ['old.example']);
   });
 
+  test('that is known is kept, and asked for as before, when the DNS had no room for that', () => {
+    const stage = new Stage(3);
+    stage.mx('old.example');
+    stage.destination.mayStart();
+    stage.answer = { kind: 'failed', why: 'too many questions at once', isUnasked: true };
+    for (const nowMs of [30_000, 31_000, 59_999]) stage.destination.tick(nowMs);
+    assert.deepEqual([stage.asked, stage.destination.state()?.relay], [2, 'old.example:25']);
+    stage.mx('new.example');
+    stage.destination.tick(60_000);
+    assert.deepEqual([stage.asked, stage.pools], [3, ['old.example', 'new.example']]);
+  });
+
   test('that was not asked for again ends no mail by what the DNS had said before', () => {
     const stage = new Stage(1);
     stage.answer = { kind: 'no-name', isAuthentic: false };
@@ -214,12 +226,15 @@ describe('the way of a queue by MX', () => {
     assert.ok(stage.source.ended.every(({ result }) => result.notAttempted === true));
   });
 
-  test('is not followed when the answer comes after the queue has left', () => {
+  test('is not followed when the answer comes after the queue has left, and nobody asks from then on', () => {
     const stage = new Stage(1);
-    stage.destination.leave();
+    stage.isSlow = true;
     stage.mx('old.example');
     stage.destination.mayStart();
+    stage.destination.leave();
+    stage.answerAll();
+    stage.destination.mayStart();
     stage.destination.tick(60_000);
-    assert.deepEqual([stage.asked, stage.pools], [0, []]);
+    assert.deepEqual([stage.asked, stage.pools], [1, []]);
   });
 });
