@@ -142,6 +142,17 @@ describe('the signer', () => {
     assert.equal(without.metrics.reportsUnsigned, 0);
   });
 
+  test('has a report wait for half a minute: then it leaves unsigned', (t) => {
+    t.mock.timers.enable({ apis: ['setTimeout'] });
+    const kit = new Kit([RSA_KEY]);
+    const told: unknown[] = [];
+    assert.ok(kit.signer.signReport(Buffer.from(`${HEADER}\r\nx\r\n`), (fields) => { told.push(fields); }));
+    t.mock.timers.tick(29_999);
+    assert.deepEqual(told, []);
+    t.mock.timers.tick(1);
+    assert.deepEqual(told, [undefined]);
+  });
+
   test('has a line of a thousand, and tells those behind to come later', async () => {
     const kit = new Kit([RSA_KEY]);
     const asked = Array.from({ length: 1003 }, () => kit.sign(`${HEADER}\r\nx\r\n`));
