@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { Stage, Trouble, classifyReply, classifyTrouble } from '../../../../../src/gateway/outbound/pure/classify.js';
+import { Stage, Trouble, classifyReply, classifyTrouble, isPasswordRefused, isTlsTrouble } from '../../../../../src/gateway/outbound/pure/classify.js';
 import { TEXT_CHARACTERS_MAX } from '../../../../../src/smtp/reply-reader.js';
 import { RETRY_DEFAULTS } from '../../../../default-options.js';
 import { RetrySchedule } from '../../../../../src/gateway/outbound/pure/retry-schedule.js';
@@ -76,6 +76,14 @@ describe('classify', () => {
       const result = classifyTrouble(trouble, 'x'.repeat(1000));
       assert.equal(result.status, failures.includes(trouble) ? FAILED : DEFERRED);
       assert.equal(result.text.length, TEXT_CHARACTERS_MAX);
+    }
+  });
+  test('what a peer says is no trouble of our own TLS, nor of our password, by its code alone', () => {
+    for (const [enhanced, isTls, isPassword] of [['4.7.4', true, false], ['4.7.5', true, false], ['4.7.8', false, true]] as const) {
+      const said = classifyReply(Stage.GREETING, 450, `450 ${enhanced} x`);
+      assert.deepEqual([said.enhanced, isTlsTrouble(said), isPasswordRefused(said)], [enhanced, false, false]);
+      const own = { ...said, code: 0 };
+      assert.deepEqual([isTlsTrouble(own), isPasswordRefused(own)], [isTls, isPassword], enhanced);
     }
   });
 });
