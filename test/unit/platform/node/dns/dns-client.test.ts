@@ -239,6 +239,49 @@ test('what nobody wants any more leaves the line without being asked', async (t)
   assert.ok(server.asked.includes('A wanted.example') && !server.asked.includes('A gone.example'));
 });
 
+test('what waits to be asked again, for longer than anybody wants it, ends while the places for that are taken', async (t) => {
+  const server = await NameServer.start(t, () => undefined);
+  const clock = { now: 0 };
+  const client = new DnsClient({ resolvers: [server.resolver], trustsAd: false }, { nowMs: () => clock.now, wallMs: () => 0 }, 4);
+  t.after(() => { client.close(); });
+  const ended: string[] = [];
+  const ask = (name: string, withinMs: number) => new Promise<void>((resolve) => {
+    client.ask(name, 'A', () => {
+      ended.push(name);
+      resolve();
+    }, withinMs);
+  });
+  const both = Promise.all([ask('wanted.example', 9000), ask('unwanted.example', 500)]);
+  clock.now = 1000;
+  await both;
+  assert.deepEqual([ended, server.asked.length], [['unwanted.example', 'wanted.example'], 3]);
+});
+
+test('the line of silent domains is as long as the other one: what finds it full fails', async (t) => {
+  const server = await NameServer.start(t, () => undefined);
+  const clock = { now: 0 };
+  const client = new DnsClient({ resolvers: [server.resolver], trustsAd: false }, { nowMs: () => clock.now, wallMs: () => 0 }, 16);
+  t.after(() => { client.close(); });
+  const isOver = new Promise<void>((resolve) => {
+    client.ask('first.silent.example', 'A', () => {
+      clock.now = 1000;
+      setImmediate(resolve);
+    });
+  });
+  // Once the domain is known to be silent they end first, before the line goes on, and more of it is asked for.
+  for (let i = 0; i < 15; i++) {
+    client.ask(`late${String(i)}.example`, 'A', () => {
+      for (let j = 0; j < 100; j++) client.ask(`more${String(i)}-${String(j)}.silent.example`, 'A', () => undefined);
+    }, 500);
+  }
+  let refused = 0;
+  for (let i = 0; i < 10_000; i++) {
+    client.ask(`h${String(i)}.silent.example`, 'A', (answer) => { if (failure(answer) === 'too many questions at once') refused++; });
+  }
+  await isOver;
+  assert.ok(refused > 500, String(refused));
+});
+
 describe('an answer is kept', () => {
   test('by the least TTL on the way, and not when that is 0', async (t) => {
     const { ask, server, clock } = await field(t, (question) => ({
@@ -326,6 +369,7 @@ describe('nobody else answers', () => {
     'two questions': (question) => withQuestion(question, [{ type: 'A', name: 'x.example' }, { type: 'A', name: 'y.example' }]),
     'another opcode': (question) => answerBytes(question, { answers: forged, flags: 5 << 11 }),
     'a question': (question) => packet.encode({ id: question.id ?? 0, type: 'query', questions: [{ type: 'A', name: 'x.example' }], answers: forged }),
+    'a record of another class beside ours': (question) => answerBytes(question, { answers: [{ ...a('x.example', '203.0.113.1'), class: 'CH' }, right] }),
     'too short': (question) => packet.encode({ id: question.id ?? 0 }).subarray(0, 11),
   };
   for (const [what, forge] of Object.entries(FORGERIES)) {
