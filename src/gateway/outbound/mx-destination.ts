@@ -110,7 +110,6 @@ export class MxDestination implements LaneHome {
     this.#options = options;
     this.#question = undefined;
     this.#againMs = 0;
-    this.#forgetVerdict();
     if (this.#pool !== undefined) this.#keepPool(this.#pool);
     this.#leavePool();
     this.#transition(S.UNASKED);
@@ -253,11 +252,7 @@ export class MxDestination implements LaneHome {
     if (this.#state === S.ROUTED) return;
     this.#transition(S.NO_WAY);
     this.#againMs = this.#nowMs + UNASKED_MS;
-    this.#forgetVerdict();
-  }
-
-  /** What the DNS said of it before is out of date: no mail ends by that. */
-  #forgetVerdict(): void {
+    // What the DNS said of it before is out of date: no mail ends by that.
     if (this.#why?.status !== DEFERRED) this.#why = undefined;
   }
 
