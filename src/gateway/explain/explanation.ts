@@ -30,7 +30,7 @@ import { MxLookup } from '../outbound/mx-lookup.js';
 import type { MxOptions } from '../outbound/mx-lookup.js';
 import { addressOfLiteral } from '../outbound/pure/mail-exchangers.js';
 import type { HostsWay, MailHost, MailWay } from '../outbound/pure/mail-exchangers.js';
-import { areProved } from '../outbound/pure/host-tlsa.js';
+import { areProved, isTlsJudged } from '../outbound/pure/host-tlsa.js';
 import { judgedHost } from '../outbound/pure/public-address.js';
 import { isIpv6, waysTo } from '../outbound/pure/source-choice.js';
 import type { MailSource } from '../outbound/pure/source-choice.js';
@@ -256,8 +256,7 @@ async function wayOf(
   }
   const way = await new Promise<MailWay>((resolve) => { lookup.ask(nextHop.host, resolve); });
   if ('why' in way) return { ...told, hosts: [], why: way.why.text, status: way.why.enhanced };
-  // As mx-destination.ts has it: mail with `TLS-Required: No` goes whatever the domain says.
-  const isJudged = nextHop.tls !== undefined && nextHop.tlsNeed !== 'optional';
+  const isJudged = isTlsJudged(nextHop);
   const asksPolicy = mx.usesMtaSts && isJudged && addressOfLiteral(nextHop.host) === undefined;
   const [{ policy, text, isUnknown }, asked] = await Promise.all([
     asksPolicy ? policyOf(nextHop.host, lookup, ports) : NO_POLICY,

@@ -26,6 +26,7 @@ import { MxDestination } from './mx-destination.js';
 import type { MxPorts } from './mx-destination.js';
 import { MxLookup } from './mx-lookup.js';
 import type { MxOptions } from './mx-lookup.js';
+import { isTlsJudged } from './pure/host-tlsa.js';
 import { siteKey } from './pure/mail-exchangers.js';
 import type { HostsWay } from './pure/mail-exchangers.js';
 import type { MailSource } from './pure/source-choice.js';
@@ -359,8 +360,7 @@ export class Dispatcher implements DeliverySink, InFlight {
     // A certificate by a trust anchor may be for the domain instead of the host (RFC 7672 3.2.2). Then others
     // may not share its connections: so that is taken of hosts of its own alone.
     const hasOwnHost = named.some(({ name }) => name.endsWith(`.${domain}`));
-    const isJudged = isAuthentic && tls !== undefined && tlsNeed !== 'optional';
-    const dane = isJudged ? { domain: hasOwnHost ? domain : '' } : undefined;
+    const dane = isAuthentic && isTlsJudged(hop) ? { domain: hasOwnHost ? domain : '' } : undefined;
     const daneKey = dane === undefined ? '' : ` dane ${dane.domain}`;
     // No connection begun without the policy serves a domain that enforces one.
     const isBySts = sts === 'enforce';

@@ -26,6 +26,7 @@ import { codeOf } from './connection-pool.js';
 import type { ConnectionPool, NextHopState } from './connection-pool.js';
 import type { Lane, LaneHome } from './lane.js';
 import type { MxLookup } from './mx-lookup.js';
+import { isTlsJudged } from './pure/host-tlsa.js';
 import type { HostsWay, MailWay } from './pure/mail-exchangers.js';
 import { provedWay, underPolicy } from './pure/sts-policy.js';
 import type { PolicySource } from './sts/sts-policies.js';
@@ -203,11 +204,10 @@ export class MxDestination implements LaneHome {
       this.#onAnswer(way);
     };
     const { lookup, policies } = this.#ports;
-    const { host: domain, tls, tlsNeed } = this.#hop;
-    const isJudged = tls !== undefined && tlsNeed !== 'optional';
+    const { host: domain } = this.#hop;
     lookup.ask(domain, (way) => {
       if (!('hosts' in way)) return onAnswer(way);
-      if (policies === undefined || !isJudged) return onAnswer(this.#proved(way, false));
+      if (policies === undefined || !isTlsJudged(this.#hop)) return onAnswer(this.#proved(way, false));
       policies.ask(domain, (policy, isUnknown) => {
         const left = underPolicy(way, policy, domain);
         if (!('hosts' in left)) policies.onFailure(domain, 'hosts');

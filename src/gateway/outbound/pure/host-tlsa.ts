@@ -18,7 +18,7 @@
  * own only where its addresses are not authentic (2.2). Pure.
  */
 import type { DnsAnswer, TlsaData } from '../../../platform/resolver.js';
-import type { NextHopTls } from '../../mail-types.js';
+import type { NextHop, NextHopTls } from '../../mail-types.js';
 
 /** What binds a host. */
 export interface HostTlsa {
@@ -38,6 +38,14 @@ export interface TlsaFailure {
 }
 
 type AddressAnswers = readonly DnsAnswer<'A' | 'AAAA'>[];
+
+/**
+ * Whether what domains say of TLS counts, by TLSA records or a policy (sts-policy.ts). Mail with
+ * `TLS-Required: No` goes whatever they say (RFC 8689 3).
+ */
+export function isTlsJudged({ tls, tlsNeed }: NextHop): boolean {
+  return tls !== undefined && tlsNeed !== 'optional';
+}
 
 export function tlsaName(base: string, port: number): string {
   return `_${String(port)}._tcp.${base}`;
