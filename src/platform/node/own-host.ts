@@ -1,7 +1,14 @@
 /**
- * Whether an HTTP request was meant for this machine, judged by its Host header. An admin port without a
- * token is loopback only, but a web page in an operator's browser can point a name of its own at 127.0.0.1
- * (DNS rebinding) and read what answers there; its requests still carry that name.
+ * What is on this machine, by its name or address, and as whom others reach it.
+ *
+ * isLoopback() decides where nobody can stand between: what a resolver there says of DNSSEC is believed
+ * (dns/dns-client.ts), a fallback there may have mail in clear that must have TLS elsewhere
+ * (gateway/outbound/site-hosts.ts), and what needs a token or TLS elsewhere may go without. By name that is
+ * "localhost" alone.
+ *
+ * namesThisMachine() tells whether an HTTP request was meant for it, by its Host header. An admin port
+ * without a token is loopback only, but a web page in an operator's browser can point a name of its own at
+ * 127.0.0.1 (DNS rebinding) and read what answers there; its requests still carry that name.
  */
 import ipaddr from 'ipaddr.js';
 import { addressText } from '../../base/address-text.js';

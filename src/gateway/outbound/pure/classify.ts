@@ -8,10 +8,10 @@
  * | any                | 421           | deferred  | the peer closes (RFC 5321 3.8): not about the mail |
  * | greeting           | 521           | failed    | the host never takes mail (RFC 7504 2) |
  * | greeting, hello    | 4xx, 5xx      | deferred  | the peer refuses this host or moment, not the message |
- * | RCPT               | 552           | deferred  | as 452: too many recipients (RFC 5321 4.5.3.1.10) |
- * | RCPT               | 551           | failed    | no forwarding by hint (RFC 5321 3.4) |
+ * | RCPT               | 452           | deferred  | too many recipients (RFC 5321 4.5.3.1.10) |
+ * | RCPT               | 552           | deferred  | as 452 (RFC 5321 4.5.3.1.10) |
  * | MAIL RCPT DATA dot | 4xx           | deferred  | RFC 5321 4.2.1 |
- * | MAIL RCPT DATA dot | 5xx           | failed    | RFC 5321 4.2.1 |
+ * | MAIL RCPT DATA dot | 5xx           | failed    | RFC 5321 4.2.1; 551: no forwarding by its hint (3.4) |
  * | dot                | 2xx           | delivered | the peer has taken over (RFC 5321 4.2.5) |
  * | elsewhere          | anything else | deferred  | a reply out of place is a trouble (PROTOCOL) |
  *
@@ -71,7 +71,7 @@ const BEFORE_MAIL: readonly Stage[] = [Stage.GREETING, Stage.HELLO];
 const TRANSACTION: readonly Stage[] = [Stage.MAIL, Stage.RCPT, Stage.DATA, Stage.FINAL];
 const ALL: readonly Stage[] = [...BEFORE_MAIL, ...TRANSACTION];
 
-/** The table above, in its order. */
+/** The table above, in its order; its last row is what is left. */
 const RULES: readonly Rule[] = [
   { stages: ALL, from: 421, to: 421, status: DEFERRED },
   { stages: [Stage.GREETING], from: 521, to: 521, status: FAILED },

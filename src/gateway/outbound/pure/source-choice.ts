@@ -73,10 +73,11 @@ export function waysTo(
 }
 
 function serves(source: string, address: string): boolean {
-  return isIpv6(source) === isIpv6(address) && isLoopback(source) === isLoopback(address);
+  return isIpv6(source) === isIpv6(address) && isLoopbackAddress(source) === isLoopbackAddress(address);
 }
 
-function isLoopback(address: string): boolean {
+/** Addresses are connected to here: "localhost" is none. */
+function isLoopbackAddress(address: string): boolean {
   return ipaddr.isValid(address) && ipaddr.process(address).range() === 'loopback';
 }
 
