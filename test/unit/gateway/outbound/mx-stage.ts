@@ -1,4 +1,5 @@
 /** For mail by MX: a real resolver asks a scripted name server, next hops are on addresses of loopback. */
+import assert from 'node:assert/strict';
 import { performance } from 'node:perf_hooks';
 import type { TestContext } from 'node:test';
 import type { Answer } from 'dns-packet';
@@ -55,9 +56,11 @@ export interface StageOptions {
   readonly usesIpv6?: boolean;
   /** Known before anything is asked. */
   readonly known?: readonly [string, Scripted][];
+  /** At each tick of the dispatcher. */
+  readonly onTick?: () => void;
 }
 
-export async function stage(t: TestContext, addresses: readonly string[], { known = [], ...options }: StageOptions = {}, more: Partial<DispatcherOptions> = {}, tlsWatch?: TlsWatch): Promise<Stage> {
+export async function stage(t: TestContext, addresses: readonly string[], { known = [], onTick, ...options }: StageOptions = {}, more: Partial<DispatcherOptions> = {}, tlsWatch?: TlsWatch): Promise<Stage> {
   const zone = new Map<string, Scripted>(known);
   const names = await NameServer.start(t, (question) => {
     const said = zone.get(question);
@@ -80,7 +83,8 @@ export async function stage(t: TestContext, addresses: readonly string[], { know
   const log: string[] = [];
   const limits = { ownNames: ['gw.test'], allowsPrivate: true, usesIpv6: false, usesMtaSts: false, connectionsMax: 20, connectionsPerAddressMax: 100, ...options };
   const sending = { ...OUTBOUND_DEFAULTS, heloName: 'gw.test', backoffFirstMs: 300, mx: limits, ...more };
-  const dispatcher = dispatcherFor(source, sending, () => true, resolver, Math.random, toldTo(log), undefined, tlsWatch);
+  const policies = onTick && { ask: () => { assert.fail('no policy is asked for'); }, onFailure: () => undefined, tick: onTick };
+  const dispatcher = dispatcherFor(source, sending, () => true, resolver, Math.random, toldTo(log), policies, tlsWatch);
   t.after(async () => {
     await dispatcher.stop(100);
     resolver.close();

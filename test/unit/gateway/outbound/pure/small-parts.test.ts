@@ -5,7 +5,7 @@ import { TEXT_CHARACTERS_MAX } from '../../../../../src/smtp/reply-reader.js';
 import { RETRY_DEFAULTS } from '../../../../default-options.js';
 import { RetrySchedule } from '../../../../../src/gateway/outbound/pure/retry-schedule.js';
 import { whyNotPublic } from '../../../../../src/gateway/outbound/pure/public-address.js';
-import { wayByMx } from '../../../../../src/gateway/outbound/pure/mail-exchangers.js';
+import { siteKey, wayByMx } from '../../../../../src/gateway/outbound/pure/mail-exchangers.js';
 import { ownNames } from '../../../../../src/gateway/outbound/pure/source-choice.js';
 import { DEFERRED, DELIVERED, FAILED } from '../../../../../src/gateway/mail-types.js';
 
@@ -22,6 +22,12 @@ test('of more hosts than 32 those that a domain prefers least are left out', () 
   const way = wayByMx('a.example', { kind: 'found', isAuthentic: false, records }, () => false);
   assert.ok(way !== undefined && 'hosts' in way);
   assert.deepEqual(way.hosts.map(({ preference }) => preference), Array.from({ length: 32 }, (_, i) => i + 1));
+});
+
+test('domains share connections when they have the same hosts, in any order: not where a policy of one does not name a host', () => {
+  const [one, two] = [{ name: 'a.example', preference: 10 }, { name: 'b.example', preference: 20 }];
+  assert.equal(siteKey([one, two]), siteKey([two, one]));
+  for (const others of [[one], [one, { ...two, preference: 10 }], [one, { ...two, isUnnamed: true }]]) assert.notEqual(siteKey(others), siteKey([one, two]));
 });
 
 test('a host goes by its own name and by those of its sources', () => {
