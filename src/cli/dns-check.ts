@@ -4,12 +4,14 @@
  *   each source        a PTR record of its address that names what it says in EHLO, and that name has the
  *                      address: many refuse others. What SPF of the name says of the address: reports are
  *                      judged by it (RFC 7208 2.4)
- *   its host name      without sources: an address, and a PTR record of each that leads back to the name;
- *                      what SPF of the name says of each
+ *   its host name      an address: reports are from there. Without sources also a PTR record of each that
+ *                      leads back to the name, and what SPF of the name says of each
  *   domains that sign  DKIM, SPF and DMARC of each of `dkim` (gateway/explain/sender-findings.ts)
  *   return addresses   of each domain of `verp` and `srs`: it is what SPF judges that mail by, so the same
  *                      of its SPF; and MX records that lead here, or no report comes back. Those of
  *                      `smtp.feedback` too
+ *   readers            that mail by MX to `postmaster`, and those of feedback and tls_reports, leads to them,
+ *                      and not back here, where it would bounce
  *   reports            whether `dkim` has a key for the domain of `tls_reports.contact` (RFC 8460 3 wants
  *                      them signed), and, where it has any, for the host name, which reports to senders are
  *                      from
@@ -21,7 +23,7 @@
  * knows them is advice then.
  *
  * Which addresses mail leaves from is not known here without sources, nor of a private one: behind a
- * translator others see another address. Of its name what the host name is asked for.
+ * translator others see another address. Of its name what the host name is asked for without sources.
  */
 import ipaddr from 'ipaddr.js';
 import type { DnsFinding } from '../admin-api/explain.js';
@@ -32,10 +34,16 @@ import {
   Asker, domainFindings, ehloSpfFindings, isTranslated, recordsOf, spfFindings, unknown,
 } from '../gateway/explain/sender-findings.js';
 import { listAnswer } from '../gateway/inbound/blocklists.js';
-import { isIpv6 } from '../gateway/outbound/pure/source-choice.js';
+import { RelayPolicy } from '../gateway/inbound/policy/relay-policy.js';
+import { DEFERRED, OWN_ORIGIN } from '../gateway/mail-types.js';
+import { MxLookup } from '../gateway/outbound/mx-lookup.js';
+import type { MailWay } from '../gateway/outbound/pure/mail-exchangers.js';
+import { isIpv6, ownNames } from '../gateway/outbound/pure/source-choice.js';
 import type { MailSource } from '../gateway/outbound/pure/source-choice.js';
 import { checkSource } from '../gateway/outbound/source-check.js';
 import type { SourceVerdict } from '../gateway/outbound/source-check.js';
+import { createRouter } from '../gateway/queue/router.js';
+import { toAscii } from '../platform/node/idna.js';
 import type { LookUpHost, Resolver } from '../platform/resolver.js';
 
 /** `believesAd`: what the resolver says of DNSSEC counts. */
@@ -48,13 +56,17 @@ export async function dnsFindings(
   const asker = new Asker(resolver, isSeen);
   const findings = sources.length > 0 ? await sourcesFindings(sources, resolver, asker)
     : await hostFindings(host, 'A', asker);
+  // Of one that is a source's, too, all has been told.
+  if (sources.length > 0 && !sources.some(({ name }) => name.toLowerCase() === host)) {
+    findings.push(await hostAddressFinding(host, asker));
+  }
   const keys = publishedKeys(dkim);
   const domains = new Set(keys.domains);
   for (const domain of domains) {
     const from = domain === host ? undefined : sources;
     findings.push(...await domainFindings({ domain, keys: keys.of(domain) }, from, asker));
   }
-  findings.push(...await returnFindings(config, domains, asker));
+  findings.push(...await returnFindings(config, domains, asker), ...await readerFindings(config, resolver));
   const contact = domainOf(config.tlsReports?.contact ?? '');
   if (contact !== '' && !domains.has(contact)) {
     const text = `reports on TLS are from ${contact} (tls_reports.contact), and dkim has no key for it: many `
@@ -111,15 +123,75 @@ async function mxFinding(domain: string, host: string, asker: Asker): Promise<Dn
   if (answer.kind === 'failed') return unknown('MX', domain, answer.why);
   const named = answer.kind === 'found' ? answer.records.map(({ exchange }) => exchange) : [];
   if (named.includes(host)) return { verdict: 'good', text: `MX of ${domain} leads to ${host}` };
-  const names = named.filter((name) => name !== '').slice(0, 3).join(', ');
-  if (names === '') {
+  const names = named.filter((name) => name !== '').slice(0, MX_NAMES_MAX);
+  if (names.length === 0) {
     const what = named.length === 0 ? 'has no MX record' : 'says that it takes no mail (null MX)';
     const text = `${domain} ${what}: reports to it do not come back; publish "MX 10 ${host}."`;
     return { verdict: 'bad', text };
   }
-  const text = `MX of ${domain} leads to ${names}, and not to ${host}: reports to it come back only if that `
-    + 'leads to a gateway of this group';
+  const leads = `MX of ${domain} leads to ${names.join(', ')}`;
+  for (const name of names) {
+    const has = await hasAddress(name, asker);
+    if (typeof has !== 'boolean') return has;
+    if (has) continue;
+    const text = `${leads}, and ${name} has no address: reports to it do not come back by that; publish `
+      + `"MX 10 ${host}."`;
+    return { verdict: 'bad', text };
+  }
+  const text = `${leads}, and not to ${host}: reports to it come back only if that leads to a gateway of `
+    + 'this group';
   return { verdict: 'advice', text };
+}
+
+/** Of either family; or that nobody could tell. */
+async function hasAddress(name: string, asker: Asker): Promise<boolean | DnsFinding> {
+  for (const family of ['A', 'AAAA'] as const) {
+    const answer = await asker.ask(name, family);
+    if (answer.kind === 'failed') return unknown(family, name, answer.why);
+    if (answer.kind === 'found') return true;
+  }
+  return false;
+}
+
+/**
+ * Whom we send on what comes to us, and whom mail about us is for: by the very rules of delivery. Where the
+ * table of recipients may name another way, nothing is known here.
+ */
+async function readerFindings(
+  { hostName, sources, routes, delivery, tlsReports, smtp }: GatewayConfig, resolver: Resolver,
+): Promise<DnsFinding[]> {
+  const { postmaster, feedback, relayDomains, recipientsFile, recipientsByHttp } = smtp;
+  const router = createRouter(routes);
+  const policy = new RelayPolicy({ networks: [], domains: relayDomains }, toAscii);
+  const hasTable = recipientsFile !== undefined || recipientsByHttp !== undefined;
+  const usesIpv6 = sources.some(({ address }) => isIpv6(address));
+  const lookup = new MxLookup(
+    { ...delivery.mx, usesIpv6, ownNames: ownNames(hostName, sources) }, resolver,
+  );
+  const findings: DnsFinding[] = [];
+  for (const [key, address] of [
+    ['smtp.postmaster', postmaster], ['smtp.feedback.forward_to', feedback?.forwardTo ?? ''],
+    ['tls_reports.contact', tlsReports?.contact ?? ''],
+  ] as const) {
+    const domain = domainOf(address);
+    if (domain === '' || (hasTable && policy.isRelayDomain(domain))) continue;
+    if (router.route(domain, 'mail', address, OWN_ORIGIN)?.nextHop.isByMx !== true) continue;
+    const way = await new Promise<MailWay>((resolve) => { lookup.ask(domain, resolve); });
+    findings.push(readerFinding(`mail to ${address} (${key})`, way));
+  }
+  return findings;
+}
+
+function readerFinding(mail: string, way: MailWay): DnsFinding {
+  if ('hosts' in way) {
+    return { verdict: 'good', text: `${mail} goes to ${way.hosts.map(({ name }) => name).join(', ')}` };
+  }
+  const { status, enhanced, text: why } = way.why;
+  if (enhanced === NO_ANSWER) return { verdict: 'unknown', text: `${mail}: ${why}` };
+  const what = status === DEFERRED ? 'waits' : 'bounces';
+  const text = `${mail} ${what} (${enhanced}): ${why}; name an address that is read elsewhere, or give its `
+    + 'domain a route to its mailboxes';
+  return { verdict: 'bad', text };
 }
 
 function domainOf(address: string): string {
@@ -129,6 +201,11 @@ function domainOf(address: string): string {
 /** What every list of IPv4 addresses has, and what none may have (RFC 5782 5). */
 const LISTED = '127.0.0.2';
 const UNLISTED = '127.0.0.1';
+
+/** Of one domain: more are not looked at, and not shown. */
+const MX_NAMES_MAX = 3;
+/** Enhanced status code of a way that the DNS did not tell (pure/mail-exchangers.ts). */
+const NO_ANSWER = '4.4.3';
 
 /** Signed as long as the root is, and of no company. */
 const SIGNED = 'arpa';
@@ -189,6 +266,16 @@ async function listFinding(list: string, asker: Asker): Promise<DnsFinding> {
 async function hostFindings(host: string, family: 'A' | 'AAAA', asker: Asker): Promise<DnsFinding[]> {
   const { findings, addresses } = await addressFindings(host, family, asker);
   return [...findings, ...await ehloSpfFindings(host, addresses, asker)];
+}
+
+/** Of reports it is the domain of From, whatever address they leave from. */
+async function hostAddressFinding(host: string, asker: Asker): Promise<DnsFinding> {
+  const has = await hasAddress(host, asker);
+  if (typeof has !== 'boolean') return has;
+  if (has) return { verdict: 'good', text: `${host} (hostname) has an address` };
+  const text = `${host} (hostname) has no address: reports are from there, and many refuse mail of a domain `
+    + 'that the DNS does not know; publish A or AAAA';
+  return { verdict: asker.ofSender, text };
 }
 
 /** Addresses that the name has, and whether each leads back to it. */

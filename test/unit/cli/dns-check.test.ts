@@ -198,7 +198,7 @@ describe('config check --dns', () => {
     'TXT ours.example': ['something else', 'v=spf1 a:two.test include:six.test -all'],
   };
 
-  test('looks at each source instead of the host name', async (t) => {
+  test('looks at each source, and of the host name only whether it has an address', async (t) => {
     const [code, ...lines] = await check(t, OF_SOURCES, sources);
     assert.equal(code, 0);
     assert.deepEqual(lines.slice(0, 6), [
@@ -208,7 +208,16 @@ describe('config check --dns', () => {
     ]);
     assert.ok(lines.includes('# dns: mail of ours.example by 127.0.0.2: SPF says pass'), lines.join('\n'));
     assert.ok(lines.includes('# dns: mail of ours.example by ::1: SPF says pass'), lines.join('\n'));
-    assert.ok(!lines.some((line) => line.includes('gw.test') && line !== NO_KEY));
+    assert.deepEqual(lines.filter((line) => line.includes('gw.test') && line !== NO_KEY), ['# dns: gw.test (hostname) has an address']);
+    const six = await check(t, { ...OF_SOURCES, 'A gw.test': [], 'AAAA gw.test': ['::7'] }, sources);
+    assert.equal(six[0], 0, six.join('\n'));
+    const [none, ...told] = await check(t, { ...OF_SOURCES, 'A gw.test': [] }, sources);
+    assert.equal(none, 1);
+    assert.ok(told.includes('! twinpost: dns: gw.test (hostname) has no address: reports are from there, and many refuse mail of a domain that the DNS does not know; publish A or AAAA'), told.join('\n'));
+    const [late] = await check(t, { ...OF_SOURCES, 'A gw.test': 'fails' }, sources);
+    assert.equal(late, 3);
+    const own = await check(t, { ...OF_SOURCES, 'PTR 2.0.0.127.in-addr.arpa': ['gw.test'], 'A gw.test': ['127.0.0.2'], 'TXT ours.example': ['v=spf1 a:gw.test -all'] }, [{ address: '127.0.0.2', name: 'gw.test' }]);
+    assert.deepEqual([own[0], own.filter((line) => /hostname/.test(String(line)))], [0, []]);
   });
 
   for (const [what, code, changed, line] of [
@@ -232,7 +241,8 @@ describe('config check --dns', () => {
   };
   const OF_RETURNS: Zone = {
     ...OF_SOURCES, 'TXT bounces.ours.example': ['v=spf1 a:two.test include:six.test -all'], 'MX bounces.ours.example': ['other.test', 'GW.test'],
-    'TXT srs.ours.example': ['v=spf1 a:two.test -all'], 'MX srs.ours.example': ['mx.elsewhere.example'],
+    'TXT srs.ours.example': ['v=spf1 a:two.test -all'], 'MX srs.ours.example': ['mx.elsewhere.example'], 'A mx.elsewhere.example': ['192.0.2.25'],
+    'MX tls.ours.example': ['mx.elsewhere.example'],
   };
 
   test('looks at the domains that SPF judges by, that reports come back to, and that they are signed for', async (t) => {
@@ -245,8 +255,54 @@ describe('config check --dns', () => {
       '# dns: MX of bounces.ours.example leads to gw.test',
       '! twinpost: dns: advice: MX of srs.ours.example leads to mx.elsewhere.example, and not to gw.test: reports to it come back only if that leads to a gateway of this group',
       '! twinpost: dns: fbl.ours.example has no MX record: reports to it do not come back; publish "MX 10 gw.test."',
+      '# dns: mail to postmaster@tls.ours.example (tls_reports.contact) goes to mx.elsewhere.example',
       '! twinpost: dns: advice: reports on TLS are from tls.ours.example (tls_reports.contact), and dkim has no key for it: many take none that are not signed',
     ]);
+  });
+
+  for (const [what, code, changed, line] of [
+    ['one name, which is unknown', 1, { 'MX srs.ours.example': ['mial1.test'] }, '! twinpost: dns: MX of srs.ours.example leads to mial1.test, and mial1.test has no address: reports to it do not come back by that; publish "MX 10 gw.test."'],
+    ['two names, and one is unknown', 1, { 'MX srs.ours.example': ['mx.elsewhere.example', 'mial1.test'] }, '! twinpost: dns: MX of srs.ours.example leads to mx.elsewhere.example, mial1.test, and mial1.test has no address: reports to it do not come back by that; publish "MX 10 gw.test."'],
+    ['a name of IPv6 alone', 0, { 'A mx.elsewhere.example': [], 'AAAA mx.elsewhere.example': ['::25'] }, '! twinpost: dns: advice: MX of srs.ours.example leads to mx.elsewhere.example, and not to gw.test: reports to it come back only if that leads to a gateway of this group'],
+    ['a name that nobody tells of', 3, { 'A mx.elsewhere.example': 'fails' }, '! twinpost: dns: no answer on A of mx.elsewhere.example: 127.0.0.1: SERVFAIL'],
+  ] as const) {
+    test(`looks whether the MX of return addresses leads to a host: ${what}`, async (t) => {
+      const smtp = { listen: ['127.0.0.1:2525'], srs: { domain: 'srs.ours.example', secret_file: 'a.secret' } };
+      const [seen, ...lines] = await check(t, { ...OF_RETURNS, 'TXT srs.ours.example': ['v=spf1 a:two.test include:six.test -all'], ...changed }, sources, { smtp });
+      assert.equal(seen, code, lines.join('\n'));
+      assert.ok(lines.includes(line), lines.join('\n'));
+    });
+  }
+
+  const AWAY: Zone = { ...GOOD, 'MX ours.example': ['mx.elsewhere.example'], 'MX fbl.ours.example': ['gw.test'] };
+  const READ = {
+    smtp: { listen: ['127.0.0.1:2525'], postmaster: 'ops@Ours.example', feedback: { address: 'fbl@fbl.ours.example', forward_to: 'abuse@ours.example' } },
+    tls_reports: { organization: 'Ours', contact: 'tls@ours.example' },
+  };
+  const readers = (lines: readonly (string | number)[]): readonly string[] => lines.map(String).filter((line) => line.includes('dns: mail to '));
+
+  test('says where mail to readers goes whom the file names, and that it bounces where it would come back', async (t) => {
+    const away = await check(t, AWAY, [], READ);
+    assert.deepEqual([away[0], readers(away)], [0, [
+      '# dns: mail to ops@ours.example (smtp.postmaster) goes to mx.elsewhere.example', '# dns: mail to abuse@ours.example (smtp.feedback.forward_to) goes to mx.elsewhere.example',
+      '# dns: mail to tls@ours.example (tls_reports.contact) goes to mx.elsewhere.example',
+    ]]);
+    const here = await check(t, { ...AWAY, 'MX ours.example': ['GW.test'] }, [], READ);
+    const why = 'bounces (5.4.6): mail for ours.example loops back to gw.test; name an address that is read elsewhere, or give its domain a route to its mailboxes';
+    assert.deepEqual([here[0], readers(here)], [1, [
+      `! twinpost: dns: mail to ops@ours.example (smtp.postmaster) ${why}`, `! twinpost: dns: mail to abuse@ours.example (smtp.feedback.forward_to) ${why}`,
+      `! twinpost: dns: mail to tls@ours.example (tls_reports.contact) ${why}`,
+    ]]);
+    const ofReturns = await check(t, AWAY, [], { smtp: { ...READ.smtp, postmaster: 'ops@fbl.ours.example' } });
+    assert.deepEqual([ofReturns[0], readers(ofReturns)[0]], [1, `! twinpost: dns: mail to ops@fbl.ours.example (smtp.postmaster) ${why.replace('ours.example', 'fbl.ours.example')}`]);
+  });
+
+  test('does not ask of readers where a route leads to their mailboxes, and says when nobody answers', async (t) => {
+    const routes = [{ domain: 'ours.example', via: 'smtp://127.0.0.1:26' }, { domain: '*', via: 'mx' }];
+    const inside = await check(t, { ...AWAY, 'MX ours.example': ['gw.test'] }, [], { ...READ, routes });
+    assert.deepEqual([inside[0], readers(inside)], [0, []]);
+    const late = await check(t, { ...AWAY, 'MX ours.example': 'fails' }, [], { smtp: READ.smtp });
+    assert.deepEqual([late[0], readers(late)[0]], [3, '! twinpost: dns: mail to ops@ours.example (smtp.postmaster): no answer on MX of ours.example: 127.0.0.1: SERVFAIL']);
   });
 
   test('is not asked where a source is no address of this machine: the file is refused, with its line', async (t) => {

@@ -83,7 +83,9 @@ export async function stage(t: TestContext, addresses: readonly string[], { know
   const log: string[] = [];
   const limits = { ownNames: ['gw.test'], allowsPrivate: true, usesIpv6: false, usesMtaSts: false, connectionsMax: 20, connectionsPerAddressMax: 100, ...options };
   const sending = { ...OUTBOUND_DEFAULTS, heloName: 'gw.test', backoffFirstMs: 300, mx: limits, ...more };
-  const policies = onTick && { ask: () => { assert.fail('no policy is asked for'); }, onFailure: () => undefined, tick: onTick };
+  const policies = onTick && {
+    ask: () => { assert.fail('no policy is asked for'); }, onFailure: () => undefined, hasten: () => undefined, tick: onTick,
+  };
   const dispatcher = dispatcherFor(source, sending, () => true, resolver, Math.random, toldTo(log), policies, tlsWatch);
   t.after(async () => {
     await dispatcher.stop(100);
