@@ -109,14 +109,20 @@ export const retireAnswer = z.object({
 });
 export type RetireAnswer = z.output<typeof retireAnswer>;
 
+const warnedShape = {
+  /** What `config check` would warn of, FILE:LINE in front. Releases before this one do not say it. */
+  warnings: list(text).exactOptional(),
+};
 const reloadedShape = {
   /** As in status. */
   hash: name,
   /** Keys that have changed. */
   changed: list(name),
+  ...warnedShape,
 };
 const comparedShape = {
   changed: list(name),
+  ...warnedShape,
   /** Why it would be refused; '' if it would not. */
   refused: text,
 };

@@ -6,6 +6,7 @@ import cluster from 'node:cluster';
 import { errorText } from '../base/error-text.js';
 import { InvariantError } from '../base/invariant.js';
 import type { GatewayFile, RunningRole } from '../cli/context.js';
+import { gatewayWarnings } from '../cli/config-warnings.js';
 import { gatewayTls, unusableLinkFiles } from '../cli/link-files.js';
 import { unusableFiles, unusableModules } from '../cli/reception-files.js';
 import { unusableSources } from '../cli/source-addresses.js';
@@ -123,7 +124,8 @@ class GatewayLife implements ReloadTarget<GatewayConfig> {
   /** Reads the file again when somebody asks for it; as a worker, when the upper process does. */
   follow(file: GatewayFile, hangUps: HangUps | undefined): void {
     const reloads = new Reloads(file, {
-      log: this.#ports.log, keysOf: KEYS_OF_GATEWAY, target: this, onBroken: this.onError,
+      log: this.#ports.log, keysOf: KEYS_OF_GATEWAY, warningsOf: gatewayWarnings, target: this,
+      onBroken: this.onError,
     });
     const worker = cluster.isWorker ? new WorkerReloads(reloads, this, tellUpper) : undefined;
     this.#reloads = {
@@ -193,7 +195,7 @@ class GatewayLife implements ReloadTarget<GatewayConfig> {
     const gateway = await startGateway(this.#options, {
       log: this.#ports.log,
       mailLog: this.#mailLog,
-      metrics: newMetrics(this.#certificates.ends),
+      metrics: newMetrics(this.#certificates),
       random: Math.random,
       logLosses: this.#ports.destination,
       workers: this.#place && { ...this.#place, tell: (report) => { tellUpper({ report }); } },
@@ -228,9 +230,10 @@ async function judgeOthers(config: GatewayConfig): Promise<void> {
   if (unusable.length > 0) throw new CliError(unusable.join('\n'));
 }
 
-function newMetrics(certificateEnds: ReadonlyMap<string, number>): GatewayMetrics {
+function newMetrics({ ends, misnamed }: CertificateEnds): GatewayMetrics {
   const metrics = new GatewayMetrics();
-  metrics.reception.certificateEnds = certificateEnds;
+  metrics.reception.certificateEnds = ends;
+  metrics.reception.certificatesMisnamed = misnamed;
   return metrics;
 }
 

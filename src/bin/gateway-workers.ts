@@ -21,6 +21,7 @@ import type { Worker } from 'node:cluster';
 import { addressText } from '../base/address-text.js';
 import { Restarts } from '../base/restarts.js';
 import type { GatewayFile, RunningRole } from '../cli/context.js';
+import { gatewayWarnings } from '../cli/config-warnings.js';
 import { CliError } from '../cli/context.js';
 import { KEYS_OF_GATEWAY, configurationHash } from '../config/changes.js';
 import type { GatewayConfig } from '../config/types.js';
@@ -120,7 +121,7 @@ class UpperProcess {
     this.seats = Array.from({ length: workers }, (_none, index) => this.#makeSeat(index + 1));
     this.#workers = new AllWorkers(this.seats);
     this.#reloads = new Reloads(file, {
-      log: ports.log, keysOf: KEYS_OF_GATEWAY,
+      log: ports.log, keysOf: KEYS_OF_GATEWAY, warningsOf: gatewayWarnings,
       target: {
         prepare: (next) => this.#prepare(next),
         refused: (why) => { this.#workers.refused(why); },

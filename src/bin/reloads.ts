@@ -11,6 +11,7 @@
  * together (worker-reloads.ts).
  */
 import type { Order } from '../admin-api/orders.js';
+import { cutText } from '../base/cut-text.js';
 import { errorText } from '../base/error-text.js';
 import type { FileReadAgain, RoleFile } from '../cli/context.js';
 import type { KeysInFile, KeysOfRole } from '../config/changes.js';
@@ -25,6 +26,10 @@ import { NO_EFFECTS } from '../platform/reloads.js';
 const IN_FORCE = 'the configuration was read again and is in force';
 const REFUSED = 'the configuration was read again and is refused: the one before stays in force';
 
+/** Of a file that is in force: they go to whoever has asked, and config check has all. */
+const WARNINGS_MAX = 20;
+const WARNING_BYTES_MAX = 1000;
+
 /** Who is to go by another configuration. */
 export interface ReloadTarget<C> {
   /** Rejects when it can't; nothing has changed until use(). */
@@ -38,6 +43,8 @@ type Place = Pick<FileReadAgain<unknown>, 'place'>;
 interface ReloadsPorts<C> {
   readonly log: EventLog;
   readonly keysOf: KeysOfRole;
+  /** What `config check` warns of; of a file that was found to be good. */
+  readonly warningsOf: (file: FileReadAgain<C>) => readonly string[];
   readonly target: ReloadTarget<C>;
   /** What was ready could not be put in force: an error of our own, after which nothing is sure. */
   onBroken(error: unknown): void;
@@ -45,6 +52,7 @@ interface ReloadsPorts<C> {
 
 /** Ready to be put in force. */
 export interface ReadyReload extends Renewal {
+  warnings(): readonly string[];
   readonly changed: readonly string[];
   readonly hash: string;
 }
@@ -117,10 +125,11 @@ export class Reloads<C> {
     try {
       const read = this.#read();
       changed = read.changed;
-      if (read.why !== '') return { why: read.why, changed, ...NO_EFFECTS };
-      return { why: '', changed, ...await placed(read.file, effects(read.file)) };
+      if (read.why !== '') return { why: read.why, changed, warnings: [], ...NO_EFFECTS };
+      const found = await placed(read.file, effects(read.file));
+      return { why: '', changed, warnings: this.#warningsOf(read.file), ...found };
     } catch (error) {
-      return { why: firstOf(errorText(error)), changed, ...NO_EFFECTS };
+      return { why: firstOf(errorText(error)), changed, warnings: [], ...NO_EFFECTS };
     }
   }
 
@@ -131,9 +140,10 @@ export class Reloads<C> {
     return { file, changed, why: needRestart.length === 0 ? '' : restartText(file, needRestart) };
   }
 
-  #ready({ keys }: RoleFile<C>, changed: readonly string[], { use, drop }: Renewal): ReadyReload {
+  #ready(file: FileReadAgain<C>, changed: readonly string[], { use, drop }: Renewal): ReadyReload {
+    const { keys } = file;
     return {
-      changed, drop, hash: this.#ports.keysOf.hash(keys),
+      changed, drop, hash: this.#ports.keysOf.hash(keys), warnings: () => this.#warningsOf(file),
       use: () => {
         try {
           use();
@@ -152,14 +162,29 @@ export class Reloads<C> {
     if (typeof ready === 'string') {
       for (const { reason, who } of orders) log.error('reload', REFUSED, { why: ready, reason, who });
       target.refused(ready);
-      return { why: ready, changed: [] };
+      return { why: ready, changed: [], warnings: [] };
     }
-    const { changed, hash } = ready;
+    const { changed, hash, warnings } = ready;
     ready.use();
     for (const { reason, who } of orders) {
       log.info('reload', IN_FORCE, { configuration: hash, changed: [...changed], reason, who });
     }
-    return { why: '', changed };
+    return { why: '', changed, warnings: warnings() };
+  }
+
+  /** Files may be gone since they were judged: that refuses nothing. */
+  #warningsOf(file: FileReadAgain<C>): readonly string[] {
+    let lines: readonly string[];
+    try {
+      lines = this.#ports.warningsOf(file);
+    } catch (error) {
+      lines = [`warnings can't be told: ${errorText(error)}`];
+    }
+    const more = lines.length - WARNINGS_MAX;
+    return [
+      ...lines.slice(0, WARNINGS_MAX).map((line) => cutText(line, WARNING_BYTES_MAX)),
+      ...(more > 0 ? [`and ${String(more)} more warnings: twinpost config check FILE`] : []),
+    ];
   }
 }
 

@@ -2,6 +2,7 @@
 import { errorText } from '../base/error-text.js';
 import type { RunningRole, StoreFile } from '../cli/context.js';
 import { CliError } from '../cli/context.js';
+import { storeWarnings } from '../cli/config-warnings.js';
 import { storeTls, unusableLinkFiles } from '../cli/link-files.js';
 import { keysOfStore } from '../config/changes.js';
 import { addressText } from '../config/keys/values.js';
@@ -74,7 +75,8 @@ class StoreLife implements ReloadTarget<StoreConfig> {
     this.#ports = ports;
     this.#certificates = watchCertificates(storeTls(config), ports.log);
     this.#reloads = new Reloads(file, {
-      log: ports.log, keysOf: keysOfStore(config.id, config.oneHost), target: this,
+      log: ports.log, keysOf: keysOfStore(config.id, config.oneHost), warningsOf: storeWarnings,
+      target: this,
       // Half of it is in force: whoever asked by HTTP would keep the error to himself.
       onBroken: (error) => { setImmediate(() => { throw error; }); },
     });

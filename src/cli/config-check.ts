@@ -18,11 +18,11 @@ import { configDiffCommand, configReloadCommand } from './config-reload.js';
 import { configShowCommand } from './config-show.js';
 import { listenerLines } from './listener-lines.js';
 import { dnsFindings } from './dns-check.js';
-import { gatewayNotes, seldomMeant } from './config-notes.js';
+import { userNotes } from './config-notes.js';
+import { configWarnings } from './config-warnings.js';
 import { judgeFolders } from './folders.js';
-import { endingCertificates, unusableLinkFiles } from './link-files.js';
-import { receptionWarnings } from './reception-warnings.js';
-import { looseFiles, unknownRoutes, unusableFiles, unusableModules } from './reception-files.js';
+import { unusableLinkFiles } from './link-files.js';
+import { unusableFiles, unusableModules } from './reception-files.js';
 import { foreignListeners, unusableSources } from './source-addresses.js';
 import { printable } from './tables.js';
 
@@ -80,15 +80,10 @@ async function check(
     errors.push(...await unusableSources(gateway));
   }
   if (errors.length > 0) return { ...failed, errors };
-  const ending = endingCertificates(gateway, stores, Date.now());
   const warnings = [
-    ...folders.warnings, ...ending, ...seldomMeant(file, gateway, stores),
-    ...await foreignListeners(gateway, stores),
+    ...folders.warnings, ...configWarnings(file, gateway, stores, Date.now()),
+    ...await foreignListeners(gateway, stores), ...(gateway === undefined ? [] : userNotes(gateway)),
   ];
-  if (gateway !== undefined) {
-    warnings.push(...unknownRoutes(gateway), ...looseFiles(gateway), ...receptionWarnings(gateway));
-    warnings.push(...gatewayNotes(gateway));
-  }
   const dns = asksDns && gateway !== undefined ? await askDns(gateway, lookUpHost) : [];
   return { file, errors, warnings, loaded, dns };
 }

@@ -17,8 +17,9 @@ const HEARTBEAT_MS = 250;
 const TLS_FIRST_PORT = 465;
 const STARTTLS_PORTS: readonly number[] = [25, 587];
 
+/** `place`: of the whole. */
 export function seldomMeant(
-  configFile: string, gateway: GatewayConfig | undefined, stores: readonly StoreConfig[],
+  place: string, gateway: GatewayConfig | undefined, stores: readonly StoreConfig[],
 ): readonly string[] {
   const leaseMs = leaseMinMs(FAILOVER_MS, HEARTBEAT_MS);
   const short = stores.filter((store) => store.leaseMs < leaseMs);
@@ -28,13 +29,13 @@ export function seldomMeant(
       + `3s): they stop delivering in each stall`);
   const isForgetful = gateway?.register.kind === 'etcd' && gateway.stateDir === undefined;
   if (!isForgetful) return lines;
-  return [...lines, `${configFile}: warning: gateway.state_dir is not set: nothing proves after a restart `
+  return [...lines, `${place}: warning: gateway.state_dir is not set: nothing proves after a restart `
     + `that the process before has ended, and the gateway waits each time until its lease (10s) is over`];
 }
 
 /** Lines of warning about what a gateway is told to be, and can't be, or not to all. */
 export function gatewayNotes(gateway: GatewayConfig): readonly string[] {
-  const { places, routes, smtp: { usersFile, relayCertificates } } = gateway;
+  const { routes, smtp: { relayCertificates } } = gateway;
   const ours = ownNames(gateway.hostName, gateway.sources);
   const notes: (readonly [key: string, text: string])[] = routes.flatMap(({ nextHop }, i) =>
     hopNotes(nextHop, ours).map((text) => [`gateway.routes[${String(i)}]`, text] as const));
@@ -48,8 +49,19 @@ export function gatewayNotes(gateway: GatewayConfig): readonly string[] {
     const text = `'${wild}' is no pattern: it stands for a certificate with this very name, and no other`;
     notes.push(['gateway.smtp.relay_certificates', text]);
   }
+  return warningLines(notes, gateway);
+}
+
+/** The same of users; all of their file is read. */
+export function userNotes(gateway: GatewayConfig): readonly string[] {
+  const { usersFile } = gateway.smtp;
   const whyNoScram = usersFile === undefined ? '' : readUsers(usersFile).whyNoScram;
-  if (whyNoScram !== '') notes.push(['gateway.smtp.users', whyNoScram]);
+  return whyNoScram === '' ? [] : warningLines([['gateway.smtp.users', whyNoScram]], gateway);
+}
+
+function warningLines(
+  notes: readonly (readonly [key: string, text: string])[], { places }: GatewayConfig,
+): readonly string[] {
   return notes.map(([key, text]) => `${places[key] ?? '?'}: ${key}: warning: ${text}`);
 }
 

@@ -40,7 +40,10 @@ export function configReloadCommand(cli: Argv, context: CliContext, done: (code:
       const answers = await askAll<ReloadAnswer | StoreReloadAnswer>(
         group, (client) => client.reload(order), (client) => client.reloadStore(order),
       );
-      for (const answer of answers) terminal.print(isJson ? JSON.stringify(answer) : lineOf(answer));
+      for (const answer of answers) {
+        const lines = isJson ? [JSON.stringify(answer)] : [lineOf(answer), ...warningLines(answer)];
+        for (const line of lines) terminal.print(line);
+      }
       // Links stand, so that nothing else tells of a store that reads its secret last.
       const after = await group.ask('gateway', (client) => client.configDiff());
       const wrong = after.map(({ answer: { gateway, secrets = [] } }) =>
@@ -71,7 +74,8 @@ export function configDiffCommand(cli: Argv, context: CliContext, done: (code: n
         group, (client) => client.configDiff(), (client) => client.storeConfigDiff(),
       );
       for (const answer of answers) {
-        const lines = isJson ? [JSON.stringify(answer)] : [diffLine(answer), ...secretLines(answer)];
+        const lines = isJson ? [JSON.stringify(answer)]
+          : [diffLine(answer), ...secretLines(answer), ...warningLines(answer)];
         for (const line of lines) terminal.print(line);
       }
       const code = codeOf(group, answers.length, isJson, terminal);
@@ -122,6 +126,10 @@ function secretsOf(answer: ConfigDiffAnswer | StoreConfigDiffAnswer): readonly S
 function secretLines(answer: ConfigDiffAnswer | StoreConfigDiffAnswer): readonly string[] {
   return secretsOf(answer).filter((one) => one.of > 1 || isWrong(one))
     .map((one) => printable(`  ${secretText(one)}`));
+}
+
+function warningLines({ warnings = [] }: { readonly warnings?: readonly string[] }): readonly string[] {
+  return warnings.map((line) => printable(`  ${line}`));
 }
 
 function isDenied({ secret, why }: SecretOfStore): boolean {

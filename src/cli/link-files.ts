@@ -3,6 +3,7 @@
  * links, and any role those of the register and its admin port, and its tokens; whether they are for the ids
  * that show them; and which of all are to be renewed soon. That is no error: mail goes on until then.
  */
+import { isMet } from '../config/strangers.js';
 import type { GatewayConfig, Places, StoreConfig } from '../config/types.js';
 import { workerIds } from '../config/workers.js';
 import type { AdminFileNames } from '../platform/node/admin-files.js';
@@ -90,8 +91,10 @@ function judgeNames(key: string, certFile: string, ids: readonly string[], found
   found.add(key, wanted, names.length === 0 ? 'one without names' : `one for ${names.join(', ')}`);
 }
 
-export function gatewayTls({ smtp, mirror, admin, register }: GatewayConfig): TlsSections {
-  return { smtp: smtp.tls, links: mirror.tls, admin: admin.tls, ...registerTls(register) };
+/** The name that strangers know it by stands in its certificate for mail. */
+export function gatewayTls({ hostName, smtp, mirror, admin, register }: GatewayConfig): TlsSections {
+  const ofSmtp = smtp.tls && { ...smtp.tls, hostName: smtp.listen.some(isMet) ? hostName : undefined };
+  return { smtp: ofSmtp, links: mirror.tls, admin: admin.tls, ...registerTls(register) };
 }
 
 export function storeTls({ tls, admin, register }: StoreConfig): TlsSections {

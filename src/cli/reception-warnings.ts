@@ -2,13 +2,12 @@
  * What `config check` warns of at the side of reception: it would start by this configuration, but not take
  * mail as its operator means. Files can be read, as was found before (reception-files.ts).
  */
-import { X509Certificate } from 'node:crypto';
-import { isReached, hasRoute } from '../config/strangers.js';
+import { hasRoute, isMet } from '../config/strangers.js';
 import type { GatewayConfig } from '../config/types.js';
 import { RelayPolicy } from '../gateway/inbound/policy/relay-policy.js';
 import { TableFile } from '../gateway/inbound/recipients-file.js';
 import { toAscii } from '../platform/node/idna.js';
-import { readPem } from '../platform/node/certificates.js';
+import { readPem, whyNotFor } from '../platform/node/certificates.js';
 import { quotedNames } from './reception-files.js';
 
 /** A line each. */
@@ -49,11 +48,6 @@ function mayRouteByTable({ recipientsFile, recipientsByHttp }: GatewayConfig['sm
   return table.head.routes.length > 0;
 }
 
-/** Clients whom a proxy or a filter on this machine names come from anywhere too. */
-function isMet({ host, proxyNetworks, xclientNetworks }: GatewayConfig['smtp']['listen'][number]): boolean {
-  return isReached({ host, isBehindProxy: proxyNetworks.length + xclientNetworks.length > 0 });
-}
-
 /** Of a gateway that strangers talk to: what they think of its name. */
 function nameWarnings({ hostName, smtp: { listen, tls } }: GatewayConfig): (readonly [string, string])[] {
   if (!listen.some(isMet)) return [];
@@ -88,10 +82,6 @@ function ownNameWarnings({ smtp: { listen } }: GatewayConfig): (readonly [string
 }
 
 function certificateWarning(hostName: string, file: string | undefined): string {
-  if (file === undefined) return '';
-  const certificate = new X509Certificate(readPem('cert', file));
-  if (certificate.checkHost(hostName) !== undefined) return '';
-  const names = certificate.subjectAltName ?? certificate.subject.replaceAll('\n', ', ');
-  return `'${file}' is not for '${hostName}' (hostname): clients that know this gateway by that name, and `
-    + `look, refuse it; it is for ${names}`;
+  const why = file === undefined ? '' : whyNotFor(hostName, readPem('cert', file));
+  return why === '' ? '' : `'${file ?? ''}' is ${why}`;
 }

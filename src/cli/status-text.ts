@@ -326,10 +326,13 @@ function busiestLine(
 }
 
 function certificateLines({ reception }: StatusAnswer, nowMs: number, isTty: boolean): string[] {
-  return (reception?.certificates ?? []).filter(({ ends }) => isEnding(ends, nowMs)).map(({ use, ends }) => {
+  const title = paint('CERTIFICATE', 'red', isTty);
+  return (reception?.certificates ?? []).flatMap(({ use, ends, not_for: hostName }) => {
     const verb = ends * 1000 <= nowMs ? 'expired' : 'ends';
-    const title = paint('CERTIFICATE', 'red', isTty);
-    return `  ${title} for ${printable(use)} ${verb} ${timeText(ends)}: renew it`;
+    const ending = `  ${title} for ${printable(use)} ${verb} ${timeText(ends)}: renew it`;
+    const misnamed = `  ${title} for ${printable(use)} is not for ${printable(hostName ?? '')} (hostname): `
+      + 'clients that know this gateway by that name, and look, refuse it';
+    return [...(isEnding(ends, nowMs) ? [ending] : []), ...(hostName === undefined ? [] : [misnamed])];
   });
 }
 

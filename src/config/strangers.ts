@@ -8,6 +8,7 @@ import { isLoopback } from '../platform/node/own-host.js';
 import type { Path } from './keys/key.js';
 import type { GatewayValue } from './keys/schema.js';
 import type { Problems } from './problems.js';
+import type { GatewayConfig } from './types.js';
 
 /** Shorter ones are no network of anybody's: 10.0.0.0/8 is the largest that may be, and 2001:db8::/32. */
 const PREFIX_MIN_IPV4 = 8;
@@ -20,8 +21,15 @@ interface Reached {
   readonly isBehindProxy: boolean;
 }
 
-export function isReached({ host, isBehindProxy }: Reached): boolean {
+function isReached({ host, isBehindProxy }: Reached): boolean {
   return isBehindProxy || !isLoopback(host);
+}
+
+/** Clients whom a proxy or a filter on this machine names come from anywhere too. */
+export function isMet(
+  { host, proxyNetworks, xclientNetworks }: GatewayConfig['smtp']['listen'][number],
+): boolean {
+  return isReached({ host, isBehindProxy: proxyNetworks.length + xclientNetworks.length > 0 });
 }
 
 export function isReachedAt(listen: GatewayValue['smtp']['listen']): boolean {

@@ -15,6 +15,8 @@ export interface ReloadOutcome {
   readonly why: string;
   /** Keys that have changed. */
   readonly changed: readonly string[];
+  /** What `config check` would warn of, bounded: a line each. */
+  readonly warnings: readonly string[];
 }
 
 export interface ReloadComparison extends ReloadOutcome, ReloadEffects {}

@@ -419,6 +419,34 @@ describe('a gateway that reads its configuration again', { timeout: 600_000 }, (
     assert.equal(await offers(), false);
   });
 
+  test('says of a certificate for another name what config check says: by diff, by reload, in the log and in status', async (t) => {
+    const [own, other] = [selfSigned('mx.test'), selfSigned('other.test')];
+    assert.ok(own !== undefined && other !== undefined, 'openssl makes them');
+    // Strangers reach it, behind a balancer.
+    const cluster = await startCluster();
+    t.after(() => cluster.stop());
+    const at = ['--from', `${HOST}:${String(cluster.adminPort)}`];
+    const warning = (line: string): RegExp => new RegExp(`^${line}\\n {2}\\S+gateway\\.yaml:\\d+: gateway\\.smtp\\.tls\\.cert: warning: '\\S+' is not for 'mx\\.test' \\(hostname\\): .*; it is for DNS:other\\.test, [^\\n]*\\nstore-a: [^\\n]*\\nstore-b: [^\\n]*\\n$`);
+    edit(cluster, (gateway) => {
+      const { listen, ...smtp } = gateway['smtp'] as { readonly listen: readonly string[] };
+      gateway['hostname'] = 'mx.test';
+      gateway['smtp'] = { ...smtp, postmaster: 'ops@x.example', tls: { cert: own.certFile, key: own.keyFile }, listen: listen.map((address) => ({ address, proxy: ['10.9.0.0/16'] })) };
+    });
+    const right = await twinpost(['config', 'reload', ...at]);
+    assert.equal(right.code, 0, right.out + right.error);
+    assert.doesNotMatch(right.out, /warning/);
+    for (const [from, to] of [[other.certFile, own.certFile], [other.keyFile, own.keyFile]] as const) writeFileSync(to, readFileSync(from));
+    const diff = await twinpost(['config', 'diff', ...at]);
+    assert.deepEqual([diff.code, diff.error], [0, '']);
+    assert.match(diff.out, warning('gateway-1: nothing in the file has changed'));
+    const wrong = await twinpost(['config', 'reload', ...at]);
+    assert.deepEqual([wrong.code, wrong.error], [0, '']);
+    assert.match(wrong.out, warning('gateway-1: configuration [0-9a-f]{12}, nothing in the file has changed, its certificates are read anew'));
+    assert.match((await twinpost(['config', 'diff', '--json', ...at])).out, /"warnings":\["\S+gateway\.yaml:\d+: gateway\.smtp\.tls\.cert: warning: /);
+    assert.match((await twinpost(['status', ...at])).out, /^ {2}CERTIFICATE for smtp is not for mx\.test \(hostname\)/m);
+    assert.match(cluster.gateway.log(), /"level":"warn",.*"event":"tls","use":"smtp",.*"why":"it is not for 'mx\.test' .*"msg":"a certificate is for another name"/);
+  });
+
   test('ends what nobody goes by any more, and keeps it for a session that does', async (t) => {
     const cluster = await startCluster();
     t.after(() => cluster.stop());

@@ -72,7 +72,7 @@ describe('a store that is asked to read its file again', { timeout: 240_000 }, (
     assert.doesNotMatch(store.log(), /"event":"reload"/);
 
     const diff = await fetch(`${api}/config/diff`, { headers: { authorization: `Bearer ${READER}` } });
-    assert.deepEqual(await diff.json(), { store: 'store-a', changed: ['store.log.level'], refused: '' });
+    assert.deepEqual(await diff.json(), { store: 'store-a', changed: ['store.log.level'], warnings: [], refused: '' });
     const { code, changed, hash } = await asked(OPERATOR);
     assert.deepEqual([code, changed, hash], [200, ['store.log.level'], (await configuration()).hash]);
     assert.notEqual(hash, before.hash);
@@ -115,7 +115,7 @@ describe('a store that is asked to read its file again', { timeout: 240_000 }, (
     edit(fileOf(cluster, 'store-a'), louder);
     const good = readFileSync(fileOf(cluster, 'store-b'), 'utf8');
     write(fileOf(cluster, 'store-b'), 'store: nothing');
-    assert.deepEqual((await twinpost(['config', 'diff', '--from', ofGateway, '--json'])).out.split('\n').slice(2, 3).map((line) => JSON.parse(line) as unknown), [{ store: 'store-a', changed: ['store.log.level'], refused: '' }]);
+    assert.deepEqual((await twinpost(['config', 'diff', '--from', ofGateway, '--json'])).out.split('\n').slice(2, 3).map((line) => JSON.parse(line) as unknown), [{ store: 'store-a', changed: ['store.log.level'], warnings: [], refused: '' }]);
     const half = await reload(ofStore);
     assert.equal(half.code, 1, half.error);
     assert.deepEqual(lines(half.out).slice(0, 3), ['gateway-1: HASH, nothing in the file has changed, its certificates are read anew', 'gateway-2: HASH, nothing in the file has changed, its certificates are read anew', 'store-a: HASH, in force: store.log.level']);

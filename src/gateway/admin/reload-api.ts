@@ -13,13 +13,15 @@ import type { ReloadControl } from '../../platform/reloads.js';
 import type { GatewayView } from './view.js';
 
 export function addReload(api: FastifyInstance, control: ReloadControl, view: GatewayView): void {
-  serve(api, routes.reload, (request, reply) => reloaded(control, request, reply, (changed) => {
+  serve(api, routes.reload, (request, reply) => reloaded(control, request, reply, (changed, warnings) => {
     const { gateway, configuration } = view.status();
-    return { gateway, hash: configuration?.hash ?? '', changed };
+    return { gateway, hash: configuration?.hash ?? '', changed, warnings };
   }));
   serve(api, routes.configDiff, async () => {
-    const { why: refused, changed, following, secrets } = await control.compare();
+    const { why: refused, changed, warnings, following, secrets } = await control.compare();
     const { gateway } = view.status();
-    return { gateway, changed: [...changed], following, secrets: [...secrets], refused };
+    return {
+      gateway, changed: [...changed], warnings: [...warnings], following, secrets: [...secrets], refused,
+    };
   });
 }

@@ -70,11 +70,11 @@ function addProbes(app: FastifyInstance, running: RunningStore, registry: Regist
 
 function addReload(app: FastifyInstance, control: ReloadControl, running: RunningStore): void {
   const { storeId: store } = running.store;
-  serve(app, routes.reload, (request, reply) => reloaded(control, request, reply, (changed) =>
-    ({ store, hash: running.configuration?.hash ?? '', changed })));
+  serve(app, routes.reload, (request, reply) => reloaded(control, request, reply, (changed, warnings) =>
+    ({ store, hash: running.configuration?.hash ?? '', changed, warnings })));
   serve(app, routes.configDiff, async () => {
-    const { why: refused, changed } = await control.compare();
-    return { store, changed: [...changed], refused };
+    const { why: refused, changed, warnings } = await control.compare();
+    return { store, changed: [...changed], warnings: [...warnings], refused };
   });
 }
 

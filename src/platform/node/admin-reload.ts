@@ -4,11 +4,12 @@ import type { Order } from '../../admin-api/orders.js';
 import type { ReloadControl } from '../reloads.js';
 import { orderOf, refuse } from './admin-guard.js';
 
-/** `inForce`: the answer, by the keys that have changed. */
+/** `inForce`: the answer, by keys that have changed and what is warned of. */
 export async function reloaded<Answer>(
   control: ReloadControl, request: { readonly body: Partial<Order> }, reply: FastifyReply,
-  inForce: (changed: string[]) => Answer,
+  inForce: (changed: string[], warnings: string[]) => Answer,
 ): Promise<Answer | FastifyReply> {
-  const { why, changed } = await control.reload(orderOf(request));
-  return why === '' ? inForce([...changed]) : refuse(reply, 409, `${why}; nothing was changed`);
+  const { why, changed, warnings } = await control.reload(orderOf(request));
+  if (why !== '') return refuse(reply, 409, `${why}; nothing was changed`);
+  return inForce([...changed], [...warnings]);
 }

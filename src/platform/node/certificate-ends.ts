@@ -1,12 +1,13 @@
 /**
- * How long the certificates of this process are good: looked at when it starts, and every minute after that,
+ * How long the certificates of this process are good, and whether that for mail is for the name of this host:
+ * looked at when it starts, and every minute after that,
  * for the files may be renewed at any time, and are in force a second later: all that are read together, or
- * none of them, and then the end of those before stays. One that ends within two weeks, or has ended, is told
- * of once a day. Off the path of mail. Owns the ends that metrics show.
+ * none of them, and then the end of those before stays. One that ends within two weeks, has ended, or is
+ * for another name, is told of once a day. Off the path of mail. Owns the ends that metrics show.
  */
 import { errorText } from '../../base/error-text.js';
 import type { EventLog } from '../ports.js';
-import { certificateFacts, checkPair, readPem } from './certificates.js';
+import { certificateFacts, checkPair, readPem, whyNotFor } from './certificates.js';
 import { readServerTls } from './server-tls.js';
 
 /** A handful of small files: no work worth a stamp. */
@@ -22,6 +23,8 @@ export interface CertificateFiles {
   readonly keyFile: string;
   /** Read with them; undefined: none is. */
   readonly caFile: string | undefined;
+  /** Who it should be for; undefined: nobody looks. */
+  readonly hostName?: string | undefined;
 }
 
 type Pair = Pick<CertificateFiles, 'certFile' | 'keyFile'>;
@@ -30,7 +33,9 @@ type TlsSection = Pair & { readonly caFile?: string | undefined } | undefined;
 
 /** Of a process: of its listeners for mail, of its links, of its admin port, and what etcd asks it for. */
 export interface TlsSections {
-  readonly smtp?: Pair & { readonly clientCaFile: string | undefined } | undefined;
+  readonly smtp?: Pair & Pick<CertificateFiles, 'hostName'> & {
+    readonly clientCaFile: string | undefined;
+  } | undefined;
   readonly links?: TlsSection;
   readonly admin?: TlsSection;
   /** A file, a socket, and an etcd that asks for none have no certificate of ours. */
@@ -40,8 +45,10 @@ export interface TlsSections {
 export function certificateFiles({ smtp, links, admin, register }: TlsSections): readonly CertificateFiles[] {
   const ofSmtp = smtp && { ...smtp, caFile: smtp.clientCaFile };
   const uses = [['smtp', ofSmtp], ['links', links], ['admin', admin], ['register', register]] as const;
-  return uses.flatMap(([use, { certFile, keyFile, caFile } = {}]) =>
-    (certFile === undefined || keyFile === undefined ? [] : [{ use, certFile, keyFile, caFile }]));
+  return uses.flatMap(([use, { certFile, keyFile, caFile } = {}]) => {
+    if (certFile === undefined || keyFile === undefined) return [];
+    return [{ use, certFile, keyFile, caFile, hostName: use === 'smtp' ? smtp?.hostName : undefined }];
+  });
 }
 
 /** '' while it is good for two weeks and more; else what is to be said of it. */
@@ -67,6 +74,9 @@ export class CertificateEnds {
   #files: readonly CertificateFiles[];
   readonly #log: EventLog;
   readonly #ends = new Map<string, number>();
+  /** By use: the name of this host, where the certificate is for another. */
+  readonly #misnamed = new Map<string, string>();
+  /** By what is told of which use. */
   readonly #tellAgainMs = new Map<string, number>();
 
   constructor(files: readonly CertificateFiles[], log: EventLog) {
@@ -79,34 +89,50 @@ export class CertificateEnds {
     return this.#ends;
   }
 
+  /** The name that it should be for, by use of those that are for others. */
+  get misnamed(): ReadonlyMap<string, string> {
+    return this.#misnamed;
+  }
+
   /** Others than before, from now on. */
   lookAt(files: readonly CertificateFiles[], nowMs: number): void {
     this.#files = files;
     this.#tellAgainMs.clear();
-    for (const use of this.#ends.keys()) if (!files.some((each) => each.use === use)) this.#ends.delete(use);
+    for (const use of this.#ends.keys()) {
+      if (files.some((each) => each.use === use)) continue;
+      this.#ends.delete(use);
+      this.#misnamed.delete(use);
+    }
     this.look(nowMs);
   }
 
   look(nowMs: number): void {
     for (const files of this.#files) {
-      const { use, certFile: file } = files;
-      const why = this.#judge(files, nowMs);
-      if (why === '') this.#tellAgainMs.delete(use);
-      else if (nowMs >= (this.#tellAgainMs.get(use) ?? 0)) {
-        this.#tellAgainMs.set(use, nowMs + DAY_MS);
-        this.#log.warn('tls', 'a certificate is to be renewed', { use, file, why });
+      let cert: string;
+      try {
+        cert = certificateOf(files);
+      } catch (error) {
+        // What was read before stays in force, and with it its end and name.
+        this.#tell('a certificate is to be renewed', files, errorText(error), nowMs);
+        continue;
       }
+      const { use, hostName } = files;
+      this.#ends.set(use, certificateFacts(cert).endsMs);
+      this.#tell('a certificate is to be renewed', files, endingText(cert, nowMs), nowMs);
+      const why = hostName === undefined ? '' : whyNotFor(hostName, cert);
+      if (hostName === undefined || why === '') this.#misnamed.delete(use);
+      else this.#misnamed.set(use, hostName);
+      this.#tell('a certificate is for another name', files, why === '' ? '' : `it is ${why}`, nowMs);
     }
   }
 
-  #judge(files: CertificateFiles, nowMs: number): string {
-    try {
-      const cert = certificateOf(files);
-      this.#ends.set(files.use, certificateFacts(cert).endsMs);
-      return endingText(cert, nowMs);
-    } catch (error) {
-      // What was read before stays in force, and with it its end.
-      return errorText(error);
+  /** Once a day while it is so. `why`: '' when it is not. */
+  #tell(what: string, { use, certFile: file }: CertificateFiles, why: string, nowMs: number): void {
+    const key = `${use} ${what}`;
+    if (why === '') this.#tellAgainMs.delete(key);
+    else if (nowMs >= (this.#tellAgainMs.get(key) ?? 0)) {
+      this.#tellAgainMs.set(key, nowMs + DAY_MS);
+      this.#log.warn('tls', what, { use, file, why });
     }
   }
 }

@@ -5,6 +5,7 @@
 import { X509Certificate, createPrivateKey } from 'node:crypto';
 import tls from 'node:tls';
 import type { SecureContextOptions } from 'node:tls';
+import { cutText } from '../../base/cut-text.js';
 import { errorText } from '../../base/error-text.js';
 import { readText } from './changing-files.js';
 
@@ -17,6 +18,9 @@ export interface CertificateFacts {
   readonly beginsMs: number;
   readonly endsMs: number;
 }
+
+/** Of one that is for hundreds. */
+const NAMES_BYTES_MAX = 500;
 
 /** What TLS takes for a certificate with its key: texts in PEM. */
 type PairMaterial = SecureContextOptions & { readonly cert: string; readonly key: string };
@@ -71,6 +75,15 @@ export function checkPair(material: PairMaterial, certFile: string, keyFile: str
     const pair = `'${certFile}' and '${keyFile}'`;
     throw new Error(`${pair} are no certificate with its key in PEM: ${tlsErrorText(error)}`);
   }
+}
+
+/** '' if the first certificate in a text is for the name; else what it is for, and what comes of it. */
+export function whyNotFor(hostName: string, pem: string): string {
+  const certificate = new X509Certificate(pem);
+  if (certificate.checkHost(hostName) !== undefined) return '';
+  const names = certificate.subjectAltName ?? certificate.subject.replaceAll('\n', ', ');
+  return `not for '${hostName}' (hostname): clients that know this gateway by that name, and look, refuse `
+    + `it; it is for ${cutText(names, NAMES_BYTES_MAX)}`;
 }
 
 /** Of the first certificate in a text that TLS takes. */

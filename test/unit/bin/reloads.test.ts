@@ -23,7 +23,7 @@ test('each who has ordered a reading is in the log with its outcome, those who j
     const log = new KeptLog();
     let readings = 0;
     const reloads = new Reloads(FILE, {
-      log, keysOf: KEYS_OF_GATEWAY, onBroken: () => { assert.fail(); },
+      log, keysOf: KEYS_OF_GATEWAY, warningsOf: () => [], onBroken: () => { assert.fail(); },
       target: {
         prepare: () => {
           readings += 1;
@@ -41,7 +41,7 @@ test('each who has ordered a reading is in the log with its outcome, those who j
 
 test('a comparison serves all who ask before it begins, and one runs at a time', async () => {
   const reloads = new Reloads(FILE, {
-    log: new KeptLog(), keysOf: KEYS_OF_GATEWAY, onBroken: () => { assert.fail(); },
+    log: new KeptLog(), keysOf: KEYS_OF_GATEWAY, warningsOf: () => [], onBroken: () => { assert.fail(); },
     target: { prepare: () => assert.fail(), refused: () => undefined },
   });
   let begun = 0;
@@ -56,4 +56,24 @@ test('a comparison serves all who ask before it begins, and one runs at a time',
   await new Promise((resolve) => { setTimeout(resolve, 5); });
   const second = [compare(), compare()];
   assert.deepEqual([await Promise.all(first), await Promise.all(second), begun], [[1, 1, 1], [2, 2], 2]);
+});
+
+test('both answers bring what config check warns of, bounded; what can not be told refuses nothing', async () => {
+  const told = async (warningsOf: () => readonly string[], why = ''): Promise<readonly (readonly string[])[]> => {
+    const prepare = (): Promise<{ use: () => undefined; drop: () => undefined }> =>
+      why === '' ? Promise.resolve({ use: () => undefined, drop: () => undefined }) : Promise.reject(new Error(why));
+    const reloads = new Reloads(FILE, {
+      log: new KeptLog(), keysOf: KEYS_OF_GATEWAY, warningsOf, onBroken: () => { assert.fail(); }, target: { prepare, refused: () => undefined },
+    });
+    const compared = await reloads.compare(async () => { await prepare(); return { following: 0, secrets: [] }; });
+    const reloaded = await reloads.reload({ who: 'ann', reason: 'new certificate' });
+    assert.deepEqual([compared.why, reloaded.why], [why, why]);
+    return [compared.warnings, reloaded.warnings];
+  };
+  assert.deepEqual(await told(() => ['one', 'two']), [['one', 'two'], ['one', 'two']]);
+  const bounded = [...Array<string>(20).fill('x'.repeat(1000)), 'and 5 more warnings: twinpost config check FILE'];
+  assert.deepEqual(await told(() => Array<string>(25).fill('x'.repeat(5000))), [bounded, bounded]);
+  const gone = ["warnings can't be told: 'a.crt' can't be read: ENOENT"];
+  assert.deepEqual(await told(() => { throw new Error("'a.crt' can't be read: ENOENT"); }), [gone, gone]);
+  assert.deepEqual(await told(() => assert.fail(), 'no such port'), [[], []]);
 });

@@ -57,7 +57,7 @@ class Kit {
     const own = new WorkerReloads({
       prepare: () => new Promise<ReadyReload | string>((resolve) => {
         this.#answers[index] = (answer) => {
-          resolve(/^[0-9a-f]{12}$/.test(answer) ? { hash: answer, changed: [], use: () => { say('uses'); }, drop: () => { say('drops'); } } : answer);
+          resolve(/^[0-9a-f]{12}$/.test(answer) ? { hash: answer, changed: [], warnings: () => [], use: () => { say('uses'); }, drop: () => { say('drops'); } } : answer);
         };
       }),
     }, { refused: (why) => { say(`hears ${why}`); } }, (message: ReloadMessage) => {
@@ -106,7 +106,7 @@ describe('workers that read a file together', () => {
     );
     worker.onMessage({ kind: 'prepare', number: 4 });
     worker.onMessage({ kind: 'drop', number: 4 });
-    read({ hash: HASH, changed: [], use: () => { done.push('uses'); }, drop: () => { done.push('drops'); } });
+    read({ hash: HASH, changed: [], warnings: () => [], use: () => { done.push('uses'); }, drop: () => { done.push('drops'); } });
     await settled();
     worker.onMessage({ kind: 'use', number: 4 });
     assert.deepEqual(done, ['drops']);

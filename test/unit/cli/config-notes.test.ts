@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
-import { gatewayNotes, seldomMeant } from '../../../src/cli/config-notes.js';
+import { gatewayNotes, seldomMeant, userNotes } from '../../../src/cli/config-notes.js';
 import { parseConfig } from '../../../src/config/load.js';
 import { scramLine, scryptLine } from '../../dialog/people.js';
 
@@ -35,7 +35,7 @@ function notesOfGateway(route: string, more = ''): readonly string[] {
   const parsed = parseConfig(text, 'f.yaml', { role: 'check' });
   assert.ok(parsed.ok, parsed.ok ? '' : parsed.errors.join('\n'));
   assert.ok(parsed.config.gateway !== undefined);
-  return gatewayNotes(parsed.config.gateway);
+  return [...gatewayNotes(parsed.config.gateway), ...userNotes(parsed.config.gateway)];
 }
 
 test('next hops whose port does not go with their kind, or that have no name to verify, are warned of', () => {

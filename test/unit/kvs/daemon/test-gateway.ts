@@ -47,7 +47,7 @@ export function secretOf(id: string): Uint8Array {
 }
 
 /** It has no file that it could read again. */
-const reloads: ReloadControl = { reload: () => Promise.resolve({ why: 'no file', changed: [] }), compare: () => Promise.resolve({ why: 'no file', changed: [], following: 0, secrets: [] }) };
+const reloads: ReloadControl = { reload: () => Promise.resolve({ why: 'no file', changed: [], warnings: [] }), compare: () => Promise.resolve({ why: 'no file', changed: [], warnings: [], following: 0, secrets: [] }) };
 
 export function testStore(options: Partial<StoreDaemonOptions> = {}, log = quiet): Promise<RunningStore> {
   return startStore(

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { test } from 'node:test';
-import { CertificateEnds, endingText, watchCertificates } from '../../../../src/platform/node/certificate-ends.js';
+import { CertificateEnds, certificateFiles, endingText, watchCertificates } from '../../../../src/platform/node/certificate-ends.js';
 import { certificateFacts, readPem } from '../../../../src/platform/node/certificates.js';
 import { readServerTls } from '../../../../src/platform/node/server-tls.js';
 import { readTlsFiles } from '../../../../src/platform/node/tls-transport.js';
@@ -116,6 +116,41 @@ test('the end of a renewed one is known within a minute, once all of it is in fo
   assert.equal(endAfter(1), endOf(soon.certFile), 'without its CA');
   copyFileSync(first.certFile, caFile);
   assert.equal(endAfter(1), endOf(first.certFile));
+});
+
+test('that it is for another name than that of this host is told of once a day, beside its end, and known to status', { skip }, () => {
+  const other = selfSigned('other.test', 10);
+  assert.ok(first !== undefined && other !== undefined);
+  const [certFile, keyFile] = [`${first.certFile}.named`, `${first.keyFile}.named`];
+  const put = (from: typeof other): void => {
+    copyFileSync(from.certFile, certFile);
+    copyFileSync(from.keyFile, keyFile);
+  };
+  put(first);
+  const said: string[] = [];
+  const warn = (_event: string, text: string, { use, why }: Readonly<Record<string, unknown>> = {}): void => { said.push(`${String(use)}: ${text}: ${String(why)}`); };
+  const pair = { certFile, keyFile, clientCaFile: undefined };
+  const certificates = new CertificateEnds(certificateFiles({ smtp: { ...pair, hostName: 'MX.test' }, admin: pair }), { ...NO_LOG, warn });
+  const now = Date.now();
+  certificates.look(now);
+  assert.deepEqual([said, [...certificates.misnamed]], [[], []]);
+  put(other);
+  for (let minute = 0; minute < 3; minute++) certificates.look(now + minute * 60_000);
+  const misnamed = "smtp: a certificate is for another name: it is not for 'MX.test' (hostname): clients that know this gateway by that name, and look, refuse it; it is for DNS:other.test, IP Address:127.0.0.1";
+  assert.deepEqual(said.splice(0).filter((text) => !text.includes('expires')), [misnamed]);
+  assert.deepEqual([...certificates.misnamed], [['smtp', 'MX.test']]);
+  writeFileSync(keyFile, '');
+  certificates.look(now + 240_000);
+  assert.deepEqual([...certificates.misnamed], [['smtp', 'MX.test']], 'what was read before stays in force');
+  put(first);
+  certificates.look(now + 300_000);
+  assert.deepEqual([...certificates.misnamed], []);
+  put(other);
+  said.splice(0);
+  certificates.look(now + 360_000);
+  assert.ok(said.includes(misnamed), said.join('\n'));
+  certificates.lookAt(certificateFiles({ admin: pair }), now + 420_000);
+  assert.deepEqual([...certificates.misnamed], []);
 });
 
 test('a pair that does not fit is told of', { skip }, () => {
