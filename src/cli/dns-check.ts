@@ -7,6 +7,7 @@
  *   its host name      an address: reports are from there. Without sources also a PTR record of each that
  *                      leads back to the name, and what SPF of the name says of each
  *   domains that sign  DKIM, SPF and DMARC of each of `dkim` (gateway/explain/sender-findings.ts)
+ *   users              in a file: a key of each domain that they send from
  *   return addresses   of each domain of `verp` and `srs`: it is what SPF judges that mail by, so the same
  *                      of its SPF; and MX records that lead here, or no report comes back. Those of
  *                      `smtp.feedback` too
@@ -34,6 +35,7 @@ import {
   Asker, domainFindings, ehloSpfFindings, isTranslated, recordsOf, spfFindings, unknown,
 } from '../gateway/explain/sender-findings.js';
 import { listAnswer } from '../gateway/inbound/blocklists.js';
+import { readUsers } from '../gateway/inbound/users-file.js';
 import { RelayPolicy } from '../gateway/inbound/policy/relay-policy.js';
 import { DEFERRED, OWN_ORIGIN } from '../gateway/mail-types.js';
 import { MxLookup } from '../gateway/outbound/mx-lookup.js';
@@ -45,6 +47,7 @@ import type { SourceVerdict } from '../gateway/outbound/source-check.js';
 import { createRouter } from '../gateway/queue/router.js';
 import { toAscii } from '../platform/node/idna.js';
 import type { LookUpHost, Resolver } from '../platform/resolver.js';
+import { quotedNames } from './reception-files.js';
 
 /** `believesAd`: what the resolver says of DNSSEC counts. */
 export async function dnsFindings(
@@ -66,6 +69,7 @@ export async function dnsFindings(
     const from = domain === host ? undefined : sources;
     findings.push(...await domainFindings({ domain, keys: keys.of(domain) }, from, asker));
   }
+  findings.push(...unsignedUsers(config, domains, isSeen));
   findings.push(...await returnFindings(config, domains, asker), ...await readerFindings(config, resolver));
   const contact = domainOf(config.tlsReports?.contact ?? '');
   if (contact !== '' && !domains.has(contact)) {
@@ -98,6 +102,18 @@ async function hopFindings(
     if (addresses.length > 0) return { verdict: 'good', text: `next hop ${name} has an address` };
     return { verdict: isFailed ? 'unknown' : 'bad', text: `next hop ${name}: ${why}` };
   }));
+}
+
+/** Who sends to next hops of the operator's alone, and signs nothing, leaves that to them. */
+function unsignedUsers(
+  { smtp: { usersFile } }: GatewayConfig, signed: ReadonlySet<string>, isSeen: boolean,
+): readonly DnsFinding[] {
+  if (usersFile === undefined || (!isSeen && signed.size === 0)) return [];
+  const without = [...readUsers(usersFile).domains].filter((domain) => !signed.has(domain)).sort();
+  if (without.length === 0) return [];
+  const text = `users send from ${quotedNames(without)}, and dkim has no key for `
+    + `${without.length === 1 ? 'it' : 'these'}: their mail gets no signature here`;
+  return [{ verdict: 'advice', text }];
 }
 
 /** Of domains that our reverse-paths are in; `judged`: their SPF has been looked at. */

@@ -59,6 +59,7 @@ import { Blocklists } from '../inbound/blocklists.js';
 import type { Renewal } from '../inbound/listener.js';
 import { reportWays } from '../inbound/recipients/report-ways.js';
 import { publishedKey } from '../dkim/node/public-record.js';
+import type { PublishedKey } from '../dkim/node/public-record.js';
 import { Listeners } from './listeners.js';
 import { LocalNotes } from '../local/local-notes.js';
 import { LookupWatch } from './lookup-watch.js';
@@ -873,7 +874,8 @@ function explainOptionsOf(options: GatewayOptions, keys: DkimKeys): ExplainOptio
   const { mx, sources } = outbound;
   const { relayDomains = [], postmaster = '' } = inbound[0] ?? {};
   const listeners = inbound.map(({ host, port }) => addressText(host, port));
-  const dkim = { domains: keys.domains, of: (domain: string) => keys.of(domain).map(publishedKey) };
+  const of = (domain: string): readonly PublishedKey[] => keys.of(domain).map((key) => publishedKey(key));
+  const dkim = { domains: keys.domains, of };
   return {
     hostName, routes, smtp, retry, lifetimeMs, mx, sources, dkim, listeners, relayDomains, postmaster,
   };

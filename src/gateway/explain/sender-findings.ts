@@ -33,6 +33,8 @@ const IS_DMARC = /^v\s*=\s*DMARC1\s*(?:;|$)/i;
 /** Above a domain a DMARC record is looked for at names of so many labels at most (RFC 9989 4.10). */
 const ABOVE_LABELS_MAX = 7;
 
+const OTHER_KEY = 'has another key';
+
 /** Of ipaddr.js. */
 const TRANSLATED: readonly string[] = ['private', 'carrierGradeNat', 'uniqueLocal'];
 
@@ -151,7 +153,8 @@ export function isTranslated(address: string): boolean {
   return TRANSLATED.includes(ipaddr.parse(address).range());
 }
 
-async function keyFinding({ name, record }: PublishedKey, asker: Asker): Promise<DnsFinding> {
+async function keyFinding(published: PublishedKey, asker: Asker): Promise<DnsFinding> {
+  const { name, record } = published;
   const answer = await asker.ask(name, 'TXT');
   if (answer.kind === 'failed') return unknown('TXT', name, answer.why);
   const found = recordsOf(answer);
@@ -159,11 +162,19 @@ async function keyFinding({ name, record }: PublishedKey, asker: Asker): Promise
   const what = only === undefined ? 'has no record'
     : found.length > 1 ? `has ${String(found.length)} records, and which of them counts is not said`
       : keyTrouble(only, record);
+  if (what === OTHER_KEY) return { verdict: 'bad', text: otherKeyText(published) };
   if (what !== '') return { verdict: 'bad', text: `${name} ${what}: publish "${record}"` };
   const has = `${name} has the key that signs (DKIM)`;
   if (!tagOf(only ?? '', 't').split(':').includes('y')) return { verdict: 'good', text: has };
   const text = `${has}, and says that this is a test (t=y): its signatures count as none`;
   return { verdict: 'advice', text };
+}
+
+/** To publish it there would break the signatures of all mail that was signed with the other one. */
+function otherKeyText({ name, record, file, sharedWith }: PublishedKey): string {
+  const shared = sharedWith === '' ? '' : ` (key_file of ${sharedWith}, too)`;
+  return `${name} ${OTHER_KEY} than '${file}'${shared}: name the file whose key is published there `
+    + `(key_file), or publish "${record}" under a new selector`;
 }
 
 /** As who verifies reads it (RFC 6376 3.6.1): why what is published does not serve; '' if it does. */
@@ -176,7 +187,7 @@ function keyTrouble(found: string, wanted: string): string {
   if (new Set(names).size < names.length) return 'has a tag twice';
   const key = tagOf(found, 'p');
   if (key === '') return 'has an empty key (p=), which revokes it';
-  if (key !== tagOf(wanted, 'p')) return 'has another key';
+  if (key !== tagOf(wanted, 'p')) return OTHER_KEY;
   const kind = tagOf(found, 'k') || 'rsa';
   if (kind !== tagOf(wanted, 'k')) return `says that its key is of kind ${kind}`;
   const services = tagOf(found, 's') || '*';

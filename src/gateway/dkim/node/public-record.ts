@@ -11,6 +11,10 @@ const ED25519_START_BYTES = 12;
 export interface PublishedKey {
   readonly name: string;
   readonly record: string;
+  /** Where its private key is. */
+  readonly file: string;
+  /** The record of another domain or selector whose key is in the same file; '': none is known. */
+  readonly sharedWith: string;
 }
 
 /** What domains publish that mail is signed for. */
@@ -22,17 +26,28 @@ export interface PublishedKeys {
 /** By the files; `of` throws as readDkimKey(). */
 export function publishedKeys(options: readonly DkimKeyOptions[]): PublishedKeys {
   const byDomain = new Map<string, DkimKeyOptions[]>();
-  for (const one of options) byDomain.set(one.domain, [...byDomain.get(one.domain) ?? [], one]);
+  const byFile = new Map<string, string[]>();
+  for (const one of options) {
+    byDomain.set(one.domain, [...byDomain.get(one.domain) ?? [], one]);
+    const names = byFile.get(one.keyFile) ?? [];
+    // Two tell of another than any one; a file may be that of thousands.
+    if (names.length < 2) byFile.set(one.keyFile, [...names, recordName(one.domain, one.selector)]);
+  }
   return {
     domains: [...byDomain.keys()],
-    of: (domain) => (byDomain.get(domain) ?? []).map((one) => publishedKey(readDkimKey(one))),
+    of: (domain) => (byDomain.get(domain) ?? []).map((one) => {
+      const own = recordName(one.domain, one.selector);
+      return publishedKey(readDkimKey(one), byFile.get(one.keyFile)?.find((name) => name !== own));
+    }),
   };
 }
 
 export function publishedKey(
-  { domain, selector, key }: Pick<DkimKey, 'domain' | 'selector' | 'key'>,
+  { domain, selector, key, keyFile }: Pick<DkimKey, 'domain' | 'selector' | 'key' | 'keyFile'>,
+  sharedWith = '',
 ): PublishedKey {
-  return { name: recordName(domain, selector), record: publicRecord(createPublicKey(key)) };
+  const record = publicRecord(createPublicKey(key));
+  return { name: recordName(domain, selector), record, file: keyFile, sharedWith };
 }
 
 /** Of a public key, RSA or Ed25519: the text of the TXT record. */

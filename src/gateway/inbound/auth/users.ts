@@ -107,6 +107,15 @@ export class Users {
       + 'is offered it: twinpost user NAME --scram makes one';
   }
 
+  /** Of addresses that users may send from; `*` is of none. */
+  get domains(): ReadonlySet<string> {
+    const domains = new Set<string>();
+    for (const { addresses } of this.#byName.values()) {
+      for (const each of addresses) if (each !== '*') domains.add(each.slice(each.lastIndexOf('@') + 1));
+    }
+    return domains;
+  }
+
   find(name: string): User | undefined {
     return this.#byName.get(name);
   }

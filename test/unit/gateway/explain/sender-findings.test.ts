@@ -8,14 +8,14 @@ const KEY = 's1._domainkey.ours.example';
 const RECORD = 'v=DKIM1; k=rsa; p=AAAA';
 
 /** Of its key, SPF and DMARC, in this order. */
-async function found(zone: Readonly<Record<string, readonly string[]>>): Promise<readonly string[]> {
+async function found(zone: Readonly<Record<string, readonly string[]>>, sharedWith = ''): Promise<readonly string[]> {
   const resolver: Resolver = {
     ask: (name, type, done) => {
       const records = zone[name];
       done((records === undefined ? { kind: 'no-name', isAuthentic: false } : { kind: 'found', records, isAuthentic: false }) as DnsAnswer<typeof type>);
     },
   };
-  const findings = await domainFindings({ domain: 'ours.example', keys: [{ name: KEY, record: RECORD }] }, [], new Asker(resolver, true));
+  const findings = await domainFindings({ domain: 'ours.example', keys: [{ name: KEY, record: RECORD, file: 'a.pem', sharedWith }] }, [], new Asker(resolver, true));
   return findings.map(({ verdict, text }) => `${verdict}: ${text}`);
 }
 
@@ -27,6 +27,13 @@ test('a key counts by its tags: its version first, and each once', async () => {
     [RECORD, good], ['p=AAAA', good], [' v = DKIM1 ;p=AA AA; ', good],
     ['k=rsa; v=DKIM1; p=AAAA', late], [`${RECORD}; p=BBBB`, twice], [`${RECORD};k = rsa`, twice],
   ] as const) assert.equal((await found({ [KEY]: [record] }))[0], told, record);
+});
+
+test('another key under the name is not to be replaced: mail that was signed with it is under way', async () => {
+  const told = (shared: string): string => `bad: ${KEY} has another key than 'a.pem'${shared}: name the file whose key is published there (key_file), or publish "${RECORD}" under a new selector`;
+  const zone = { [KEY]: ['v=DKIM1; k=rsa; p=BBBB'] };
+  assert.equal((await found(zone))[0], told(''));
+  assert.equal((await found(zone, 's1._domainkey.news.ours.example'))[0], told(' (key_file of s1._domainkey.news.ours.example, too)'));
 });
 
 test('a record of SPF or DMARC is one by all of its first word', async () => {

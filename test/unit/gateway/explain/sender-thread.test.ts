@@ -6,7 +6,7 @@ import { SenderThread } from '../../../../src/gateway/explain/sender-thread.js';
 import type { DnsAnswer, Resolver } from '../../../../src/platform/resolver.js';
 
 const QUESTION = {
-  domains: [{ domain: 'ours.example', keys: [{ name: 's1._domainkey.ours.example', record: 'v=DKIM1; k=rsa; p=AAAA' }] }],
+  domains: [{ domain: 'ours.example', keys: [{ name: 's1._domainkey.ours.example', record: 'v=DKIM1; k=rsa; p=AAAA', file: 'a.pem', sharedWith: '' }] }],
   returnDomains: ['bounces.example'], sources: [{ address: '192.0.2.7', name: 'gw.test' }], leftOut: 3,
 };
 
@@ -30,7 +30,7 @@ test('findings of a thread that asks the DNS through the gateway', async (t) => 
   const time = new AnswerTime(30_000, resolver([]));
   t.after(() => { time.close(); });
   assert.deepEqual((await new SenderThread().find(QUESTION, time)).map(({ verdict, text }) => `${verdict}: ${text}`), [
-    'bad: s1._domainkey.ours.example has another key: publish "v=DKIM1; k=rsa; p=AAAA"', 'good: ours.example has one SPF record',
+    `bad: s1._domainkey.ours.example has another key than 'a.pem': name the file whose key is published there (key_file), or publish "v=DKIM1; k=rsa; p=AAAA" under a new selector`, 'good: ours.example has one SPF record',
     'good: mail of ours.example by 192.0.2.7: SPF says pass', 'good: _dmarc.ours.example has one DMARC record (reject)',
     'bad: bounces.example has no SPF record', 'advice: 3 more domains of dkim were not asked about: name one (from, --from)',
   ]);
