@@ -606,6 +606,16 @@ describe('what an answer may cost', () => {
     assert.equal(mock.callCount(), 0);
   });
 
+  test('in letters of names is that of each name once, however many aliases there are', (t) => {
+    const mixed = Array.from({ length: 3 }, () => 'aA'.repeat(31)).join('.');
+    const names = ['x.example', mixed, ...Array.from({ length: 7 }, (_, i) => `b${String(i)}.example`)];
+    const chain = names.slice(1).map((name, i) => alias(names[i] ?? '', name));
+    const message = withRecords(answerBytes({ id: 7, questions: [{ type: 'MX', name: 'x.example' }] } as packet.DecodedPacket, { answers: chain }), 100, longAt + 63, MX, exchange);
+    const { mock } = t.mock.method(String.prototype, 'toLowerCase');
+    assert.equal(reading(message), 'no-records');
+    assert.ok(mock.callCount() <= 2 * (chain.length + 100), `${String(mock.callCount())} calls`);
+  });
+
   test('is nothing for records that were not asked for, whatever they say of their length', () => {
     const [other, SOA_TYPE] = [withRecords(aliased, 400, longAt, 47, exchange), 6];
     assert.equal(reading(other), 'no-records');
