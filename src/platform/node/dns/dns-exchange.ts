@@ -7,6 +7,7 @@
  *
  * The socket is connected: the system drops what comes from elsewhere, and tells when nobody listens there.
  * Answers that come together are read in shares of a turn; one whose question is over by then is not read.
+ * While one waits for its share the time of the question stands still: it is ours, not the resolver's.
  */
 import { createSocket } from 'node:dgram';
 import type { Socket as UdpSocket } from 'node:dgram';
@@ -40,7 +41,13 @@ export class DnsExchange {
   readonly #question: DnsQuestion;
   readonly #share: TurnShare;
   readonly #done: (verdict: DnsVerdict) => void;
-  readonly #timer: NodeJS.Timeout;
+  /** Runs while nothing waits to be read. */
+  #timer: NodeJS.Timeout | undefined;
+  /** When that began; how much was left then. */
+  #sinceMs = 0;
+  #leftMs: number;
+  /** So much of what came waits to be read. */
+  #unread = 0;
   #udp: UdpSocket | undefined;
   /** Until it has brought an answer. */
   #tcp: TcpSocket | undefined;
@@ -55,7 +62,8 @@ export class DnsExchange {
     this.#question = question;
     this.#share = share;
     this.#done = done;
-    this.#timer = setTimeout(() => { this.#fail('no answer in time'); }, withinMs);
+    this.#leftMs = withinMs;
+    this.#startTimer();
     this.#askByUdp();
   }
 
@@ -78,6 +86,26 @@ export class DnsExchange {
     this.#end({ kind: 'refused', why: errorText(error), isSilent: true });
   }
 
+  #startTimer(): void {
+    this.#sinceMs = performance.now();
+    this.#timer = setTimeout(() => { this.#fail('no answer in time'); }, this.#leftMs);
+  }
+
+  #stopTimer(): void {
+    clearTimeout(this.#timer);
+    this.#leftMs = Math.max(0, this.#leftMs - (performance.now() - this.#sinceMs));
+  }
+
+  /** When there is a share of a turn for it. */
+  #inTurn(read: () => void): void {
+    if (this.#unread++ === 0) this.#stopTimer();
+    this.#share.run(() => {
+      if (this.#isOver) return;
+      if (--this.#unread === 0) this.#startTimer();
+      read();
+    });
+  }
+
   #askByUdp(): void {
     const { host, port } = this.#server;
     const type = isIPv6(host) ? 'udp6' : 'udp4';
@@ -89,7 +117,7 @@ export class DnsExchange {
       // One of those before is the answer, or it is asked by TCP.
       if (came === DATAGRAMS_MAX) return;
       const isLast = ++came === DATAGRAMS_MAX;
-      this.#share.run(() => { if (this.#udp === socket) this.#onDatagram(bytes, isLast); });
+      this.#inTurn(() => { if (this.#udp === socket) this.#onDatagram(bytes, isLast); });
     });
     // A callback of connect() would be given the error of a server without a route, in place of 'error'.
     socket.on('connect', () => { if (!this.#isOver) socket.send(questionBytes(this.#question)); });
@@ -123,13 +151,12 @@ export class DnsExchange {
         // What becomes of the connection is no matter any more.
         this.#tcp = undefined;
         socket.destroy();
-        this.#share.run(() => { this.#onTcpAnswer(read.subarray(2, 2 + length)); });
+        this.#inTurn(() => { this.#onTcpAnswer(read.subarray(2, 2 + length)); });
       }
     });
   }
 
   #onTcpAnswer(bytes: Uint8Array): void {
-    if (this.#isOver) return;
     const reading = readAnswer(bytes, this.#question, this.#server.isTrusted);
     const isVerdict = reading.kind === 'answer' || reading.kind === 'refused';
     if (isVerdict) this.#end(reading);

@@ -2,13 +2,16 @@
 import assert from 'node:assert/strict';
 import { createSocket } from 'node:dgram';
 import { describe, test } from 'node:test';
+import type { TestContext } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import packet from 'dns-packet';
 
 import { DnsClient } from '../../../../../src/platform/node/dns/dns-client.js';
+import { DnsExchange } from '../../../../../src/platform/node/dns/dns-exchange.js';
 import { readAnswer } from '../../../../../src/platform/node/dns/dns-message.js';
 import { LABEL_COST, NAMES_COST_MAX, RECORDS_MAX } from '../../../../../src/platform/node/dns/dns-records.js';
 import { SilentDomains } from '../../../../../src/platform/node/dns/silent-domains.js';
+import { TurnShare } from '../../../../../src/platform/node/turn-share.js';
 import type { DnsAnswer, DnsType } from '../../../../../src/platform/resolver.js';
 import { answerBytes, NameServer, withRecords } from './name-server.js';
 import type { Script, Scripted } from './name-server.js';
@@ -624,6 +627,40 @@ describe('what an answer may cost', () => {
   });
 });
 
+/** Its work is done by who takes it. */
+class HeldShare extends TurnShare {
+  readonly #held: (() => void)[] = [];
+  #onWork = (): void => undefined;
+
+  override run(work: () => void): void {
+    this.#held.push(work);
+    this.#onWork();
+  }
+
+  async came(): Promise<() => void> {
+    for (;;) {
+      const work = this.#held.shift();
+      if (work !== undefined) return work;
+      await new Promise<void>((resolve) => { this.#onWork = resolve; });
+    }
+  }
+}
+
+const WITHIN_MS = 1000;
+
+/** One question for x.example, with timers of the test's own. */
+async function heldExchange(t: TestContext, script: Script) {
+  const server = await NameServer.start(t, script);
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  const [share, verdicts] = [new HeldShare(), [] as string[]];
+  const question = { id: 7, name: 'x.example', type: 'A' } as const;
+  const exchange = new DnsExchange({ ...server.resolver, isTrusted: false }, question, WITHIN_MS, share, (verdict) => {
+    verdicts.push(verdict.kind === 'answer' ? 'answer' : verdict.why);
+  });
+  t.after(() => { exchange.abandon(); });
+  return { share, verdicts };
+}
+
 describe('answers that come together', () => {
   for (const by of ['udp', 'tcp'] as const) {
     test(`by ${by} are read in shares of a turn`, async (t) => {
@@ -645,6 +682,35 @@ describe('answers that come together', () => {
       assert.ok(Math.max(...inTurns.values()) <= 2, [...inTurns.values()].join(' '));
     });
   }
+
+  for (const by of ['udp', 'tcp'] as const) {
+    test(`by ${by} are in time, however long they wait to be read`, async (t) => {
+      const { share, verdicts } = await heldExchange(t, (_question, asked) => ({ answers: [a('x.example', '192.0.2.1')], isTruncated: by !== asked }));
+      if (by === 'tcp') (await share.came())();
+      const read = await share.came();
+      t.mock.timers.tick(60_000);
+      assert.deepEqual(verdicts, []);
+      read();
+      assert.deepEqual(verdicts, ['answer']);
+    });
+  }
+
+  test('and are strange leave the question the time that it had when they came', async (t) => {
+    let nowMs = 0;
+    t.mock.method(performance, 'now', () => nowMs);
+    const { share, verdicts } = await heldExchange(t, () => ({ bytes: (question) => [0, 1].map(() => answerBytes({ ...question, id: (question.id ?? 0) ^ 1 }, {})) }));
+    nowMs = 600;
+    const [first, second] = [await share.came(), await share.came()];
+    nowMs = 5000;
+    first();
+    t.mock.timers.tick(60_000);
+    assert.deepEqual(verdicts, [], 'the second may be the answer');
+    second();
+    t.mock.timers.tick(WITHIN_MS - 601);
+    assert.deepEqual(verdicts, []);
+    t.mock.timers.tick(1);
+    assert.deepEqual(verdicts, ['no answer in time']);
+  });
 
   test('are not read when nobody waits any more', async (t) => {
     const { client, ask, server } = await field(t, (question) => ({ answers: [a(question.slice(2), '192.0.2.1')], isTruncated: question !== 'A h0.example' }));
