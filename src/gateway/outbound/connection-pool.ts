@@ -14,8 +14,8 @@
  * - After a failed connection attempt its host is left alone for a while that doubles up to a minute (after a
  *   refused password up to the longest retry, unless there is another password); then
  *   it is tried by one connection at a time (no storm at a host that comes back). When no other host may be
- *   tried, one delivery is given back untried, so that the reason is seen. What waits stays in its queue, in
- *   order, and its attempts are not spent.
+ *   tried, nor is one that has not failed, one delivery is given back untried, so that the reason is seen.
+ *   What waits stays in its queue, in order, and its attempts are not spent.
  * - A host that greets and then turns the first mail of a connection away (421, or it closes) has failed like
  *   one that does not greet, and stays so until a connection has brought it mail. Later on a connection, that
  *   only ends it: some servers take so many messages on one.
@@ -656,7 +656,7 @@ export class ConnectionPool implements PeerEvents, LaneHome {
     this.#ports.log[level]('nexthop', 'next hop can not be reached', {
       relay, ...sourceField(peer), failures: host.failures, reply: why.text,
     });
-    if (this.#hosts.next(this.#nowMs) !== undefined) return;
+    if (this.#hosts.next(this.#nowMs) !== undefined || this.#hosts.isAnyBeingMet) return;
     const retry = this.#retries.shift();
     const lane = retry?.lane ?? this.#turns.take();
     const delivery = retry?.delivery ?? lane?.take();

@@ -250,6 +250,11 @@ export class SiteHosts {
       && this.#hosts.every(({ isByMx, isUnnamed }) => isUnnamed || !isByMx);
   }
 
+  /** To one that has not failed a connection is being set up: it may take mail yet. */
+  get isAnyBeingMet(): boolean {
+    return this.#open.some(({ failures, connecting }) => failures === 0 && connecting > 0);
+  }
+
   /** Of any of them TLS is asked for. */
   get isBound(): boolean {
     return this.#hosts.some(({ isBound }) => isBound);

@@ -95,6 +95,38 @@ describe('mail by MX', () => {
     assert.deepEqual(accepted(it), { '127.0.0.1': 0, '127.0.0.2': 1 });
   });
 
+  test('waits for a host that greets late, however often the one before it fails meanwhile', async (t) => {
+    const it = await stage(t, ['127.0.0.1', '127.0.0.2'], {}, { backoffFirstMs: 10, backoffMaxMs: 10 });
+    it.zone.set('MX late.example', mx([10, 'a.late.example'], [20, 'b.late.example']));
+    it.zone.set('A a.late.example', a('127.0.0.1')).set('A b.late.example', a('127.0.0.2'));
+    const [first, second] = [it.hosts.get('127.0.0.1'), it.hosts.get('127.0.0.2')];
+    assert.ok(first !== undefined && second !== undefined);
+    first.answer = (verb) => (verb === 'GREETING' ? '421 not now' : undefined);
+    second.answer = (verb) => (verb === 'GREETING' ? '' : undefined);
+    const queue = it.send('late.example', 1);
+    for (const entry of [2, 3]) it.source.put(queue, entry, 'x\r\n');
+    it.dispatcher.onReady(queue);
+    await until(() => second.connections === 2 && first.connections >= 4, 'the first is tried again and again');
+    second.answer = () => undefined;
+    for (const socket of second.sockets) socket.write('220 at last\r\n');
+    assert.deepEqual((await it.ended(3)).map(([, code]) => code), ['2.0.0', '2.0.0', '2.0.0']);
+  });
+
+  test('is given back once the last host that could have taken it fails as well', async (t) => {
+    const it = await stage(t, ['127.0.0.1', '127.0.0.2'], {}, { backoffFirstMs: 60_000, backoffMaxMs: 60_000 });
+    it.zone.set('MX late.example', mx([10, 'a.late.example'], [20, 'b.late.example']));
+    it.zone.set('A a.late.example', a('127.0.0.1')).set('A b.late.example', a('127.0.0.2'));
+    const [first, second] = [it.hosts.get('127.0.0.1'), it.hosts.get('127.0.0.2')];
+    assert.ok(first !== undefined && second !== undefined);
+    first.answer = (verb) => (verb === 'GREETING' ? '421 not now' : undefined);
+    second.answer = (verb) => (verb === 'GREETING' ? '' : undefined);
+    it.send('late.example', 1);
+    await until(() => second.connections === 1, 'the second is tried');
+    assert.equal(it.source.ended.length, 0);
+    second.sockets[0]?.write('421 nor here\r\n');
+    assert.deepEqual((await it.ended(1)).map(([, , text]) => text), ['421 nor here']);
+  });
+
   test('is not failed by one host that never takes mail while another is only away; by all that never do it is', async (t) => {
     const it = await stage(t, ['127.0.0.1', '127.0.0.2']);
     it.zone.set('MX odd.example', mx([10, 'a.odd.example'], [20, 'b.odd.example']));
