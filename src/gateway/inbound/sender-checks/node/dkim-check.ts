@@ -49,7 +49,7 @@ export async function dkimVerdicts(
   const relaxed = new RelaxedFields();
   const isHashed = await hashBody(content.subarray(from), [...hashes.values()], questions, turns);
   const judged = async (signature: DkimSignature, hashed: BodyHash): Promise<Ruling> => {
-    const key = await keyOf(signature, questions);
+    const key = await keyOf(signature, questions, turns);
     return turns.resultOf(() => verified(signature, hashed, key, fields, relaxed));
   };
   return Promise.all(begun.map(async (each) => {
@@ -73,11 +73,14 @@ function hashOf(signature: DkimSignature, hashes: Map<string, BodyHash>): BodyHa
   return made;
 }
 
-async function keyOf(signature: DkimSignature, questions: CheckQuestions): Promise<KeyObject | Ruling> {
+async function keyOf(
+  signature: DkimSignature, questions: CheckQuestions, turns: TurnShare,
+): Promise<KeyObject | Ruling> {
   try {
     // RFC 6376 3.6.2.2 leaves open which of several counts.
     const [record = ''] = await textRecords(questions, signature.keyName, WITH_DKIM_QUESTIONS_MAX);
-    return keyFor(record, signature);
+    // Also a key may be made to cost.
+    return await turns.resultOf(() => keyFor(record, signature));
   } catch (error) {
     return isVerdict(error) ? ['permerror', 'no key'] : ['temperror', 'key could not be had'];
   }
