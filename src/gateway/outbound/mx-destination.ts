@@ -10,7 +10,8 @@
  *   NO_WAY    failed: its mail ends, so many messages a tick. Deferred: one     after a while ─► ASKING
  *             message is given back with the reason, the rest waits, and the
  *             DNS is asked again after a wait that doubles up to a minute. Not asked, for
- *             want of room: the same, a second later, and nobody is told of it
+ *             want of room: the same, a second later, and nobody is told of it; also where
+ *             that is so of the policy of the domain, and none is kept
  *
  * A way that is known is kept while the DNS does not answer, but not when the policy of the domain (MTA-STS)
  * leaves no host of it: that is asked for once its hosts are known. A reload leads from each state to
@@ -28,7 +29,7 @@ import type { Lane, LaneHome } from './lane.js';
 import type { MxLookup } from './mx-lookup.js';
 import { isTlsJudged } from './pure/host-tlsa.js';
 import type { HostsWay, MailWay } from './pure/mail-exchangers.js';
-import { provedWay, underPolicy } from './pure/sts-policy.js';
+import { provedWay, underPolicy, wayUnasked } from './pure/sts-policy.js';
 import type { PolicySource } from './sts/sts-policies.js';
 import type { BackoffOptions } from './site-hosts.js';
 import { backoffMs } from './site-hosts.js';
@@ -208,7 +209,8 @@ export class MxDestination implements LaneHome {
     lookup.ask(domain, (way) => {
       if (!('hosts' in way)) return onAnswer(way);
       if (policies === undefined || !isTlsJudged(this.#hop)) return onAnswer(this.#proved(way, false));
-      policies.ask(domain, (policy, isUnknown) => {
+      policies.ask(domain, (policy, isUnknown, isUnasked) => {
+        if (isUnasked === true) return onAnswer(wayUnasked(domain));
         const left = underPolicy(way, policy, domain);
         if (!('hosts' in left)) policies.onFailure(domain, 'hosts');
         onAnswer('hosts' in left ? this.#proved(left, isUnknown) : left);

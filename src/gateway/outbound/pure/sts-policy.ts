@@ -145,6 +145,12 @@ export function underPolicy(way: HostsWay, policy: StsPolicy | undefined, domain
   return { why: { status: DEFERRED, code: 0, enhanced: '4.7.5', text }, isVerdict: true };
 }
 
+/** For want of room at the DNS nobody could tell: who floods it takes no policy off the mail of others. */
+export function wayUnasked(domain: string): MailWay {
+  const text = `whether ${domain} has an MTA-STS policy could not be asked: too many questions at once`;
+  return { why: { status: DEFERRED, code: 0, enhanced: '4.4.3', text }, isUnasked: true };
+}
+
 /**
  * For mail that must have TLS all the way (RFC 8689 4.2.1): that these are the hosts of the domain must be
  * proved, by DNSSEC or by a policy that is enforced. `isUnknown`: whether there is a policy could not be

@@ -7,10 +7,11 @@ import type { HttpsClient } from '../../../platform/node/https-client.js';
 import type { Clock, EventLog } from '../../../platform/ports.js';
 import type { Resolver } from '../../../platform/resolver.js';
 import type { MxLookup } from '../mx-lookup.js';
-import type { StsPolicy } from '../pure/sts-policy.js';
 import type { FetchedPolicy } from './policy-journal.js';
 import { StsPolicies } from './sts-policies.js';
-import type { ExplainedPolicies, PolicySource, StsFailure, StsFetchResult } from './sts-policies.js';
+import type {
+  ExplainedPolicies, PolicySource, PolicyTold, StsFailure, StsFetchResult,
+} from './sts-policies.js';
 
 export interface RunningStsPorts {
   readonly clock: Clock;
@@ -56,7 +57,7 @@ export class RunningSts implements PolicySource, ExplainedPolicies {
     this.#metrics.policies = this.#policies.count;
   }
 
-  ask(domain: string, done: (policy: StsPolicy | undefined, isUnknown: boolean) => void): void {
+  ask(domain: string, done: PolicyTold): void {
     if (this.isOn) this.#policies.ask(domain, done);
     else done(undefined, false);
   }

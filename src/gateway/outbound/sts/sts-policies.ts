@@ -5,11 +5,12 @@
  *
  *   ask ─ TXT record ─ its id is that of the policy kept ──────────────────────────► that one
  *    │          │ ─ none, or nobody could tell ──────────────────────────► the one kept, if any
+ *    │          ├─ the DNS had no room ──────────────────────────────────► the one kept, if any; else mail
+ *    │          │                                                          waits, and asks again
  *    │          └─ another id ─► fetched by HTTPS; mail waits ─ a policy ─► kept, that one
  *    │                                        ├─ none to be had ─────────► the one kept, if any; not
  *    │                                        │                           tried again for AGAIN_MS
- *    │                                        └─ the DNS had no room ────► the one kept, if any; tried again
- *    │                                                                    with the next mail, and not counted
+ *    │                                        └─ the DNS had no room ────► as above, and not counted
  *    └ tick ─ half of its life is over, or a day ─► fetched anew, while mail goes there now and then
  *      onFailure ─ mail could not go by it ─► fetched anew, once in AGAIN_MS (RFC 8461 5.1)
  *      hasten ─ an operator flushes its mail ─► fetched by the next mail, which waits, whatever its id is,
@@ -49,13 +50,16 @@ export interface StsPorts {
   onFetched(domain: string, result: StsFetchResult): void;
 }
 
+/**
+ * `isUnknown`: there may be a policy, and it can't be had now.
+ * `isUnasked`: that is so for want of room at the DNS alone.
+ */
+export type PolicyTold = (policy: StsPolicy | undefined, isUnknown: boolean, isUnasked?: boolean) => void;
+
 /** What the way of a queue needs of it. */
 export interface PolicySource {
-  /**
-   * `done` is called once, maybe before this returns. `isUnknown`: there may be a policy, and it can't be had
-   * now.
-   */
-  ask(domain: string, done: (policy: StsPolicy | undefined, isUnknown: boolean) => void): void;
+  /** `done` is called once, maybe before this returns. */
+  ask(domain: string, done: PolicyTold): void;
   /** Mail for the domain could not go by its policy: for its hosts, or for TLS with one. */
   onFailure(domain: string, what: 'hosts' | 'tls'): void;
   /** An operator has mail for the domain tried now: it may have mended its policy. */
@@ -135,12 +139,15 @@ class FetchLine {
   get hasRoom(): boolean { return this.underWay < AT_ONCE_MAX; }
 }
 
+/** `isUnasked`: the DNS had no room for a question on its server. */
+type FetchTold = (isUnasked: boolean) => void;
+
 interface Fetching {
   readonly line: FetchLine;
   readonly domain: string;
   readonly id: string;
   readonly sinceMs: number;
-  readonly waiting: (() => void)[];
+  readonly waiting: FetchTold[];
 }
 
 export class StsPolicies implements PolicySource, ExplainedPolicies {
@@ -181,18 +188,21 @@ export class StsPolicies implements PolicySource, ExplainedPolicies {
     return this.#journal?.flushed() ?? Promise.resolve();
   }
 
-  ask(domain: string, done: (policy: StsPolicy | undefined, isUnknown: boolean) => void): void {
+  ask(domain: string, done: PolicyTold): void {
     if (domain.startsWith('[')) return done(undefined, false);
     this.#ports.resolver.ask(stsRecordName(domain), 'TXT', (answer) => {
       const id = stsId(answer);
       const kept = this.#find(domain);
       const isSame = id === undefined || id === '' || kept?.id === id;
       const isKnown = isSame && kept?.isDoubted !== true;
-      const tell = (policy: StsPolicy | undefined): void => {
-        done(policy, policy === undefined && id !== '');
+      const tell = (policy: StsPolicy | undefined, isUnasked: boolean): void => {
+        done(policy, policy === undefined && id !== '', policy === undefined && isUnasked);
       };
-      if (isKnown || this.#isLeftAlone(domain)) return tell(kept?.policy);
-      this.#fetch(domain, isSame ? kept?.id ?? '' : id, () => { tell(this.#find(domain)?.policy); });
+      const isUnasked = answer.kind === 'failed' && answer.isUnasked === true;
+      if (isKnown || this.#isLeftAlone(domain)) return tell(kept?.policy, isUnasked);
+      this.#fetch(domain, isSame ? kept?.id ?? '' : id, (isUnfetched) => {
+        tell(this.#find(domain)?.policy, isUnfetched);
+      });
     });
   }
 
@@ -264,13 +274,13 @@ export class StsPolicies implements PolicySource, ExplainedPolicies {
     return kept;
   }
 
-  #fetch(domain: string, id: string, done: () => void): void {
+  #fetch(domain: string, id: string, done: FetchTold): void {
     const before = this.#fetching.get(domain);
     if (before !== undefined) return void before.waiting.push(done);
     const kept = this.#kept.get(domain);
     const line = kept === undefined ? this.#others : this.#known;
     if (kept !== undefined) kept.isDoubted = false;
-    if (line.waiting.length >= IN_LINE_MAX) return done();
+    if (line.waiting.length >= IN_LINE_MAX) return done(false);
     const fetching: Fetching = { line, domain, id, sinceMs: this.#ports.clock.nowMs(), waiting: [done] };
     this.#fetching.set(domain, fetching);
     line.waiting.push(fetching);
@@ -288,7 +298,7 @@ export class StsPolicies implements PolicySource, ExplainedPolicies {
       const next = line.waiting.shift();
       if (next === undefined) break;
       if (this.#ports.clock.nowMs() - next.sinceMs > FETCH_MS) {
-        this.#tell(next);
+        this.#tell(next, false);
         continue;
       }
       line.underWay++;
@@ -303,7 +313,7 @@ export class StsPolicies implements PolicySource, ExplainedPolicies {
     lookup.addresses(host, (answers, isIpv6Only) => {
       const { open, isUnasked } = judgedHost(answers, isIpv6Only, lookup.allowsPrivate);
       // It says nothing of the domain.
-      if (isUnasked) return this.#leave(fetching);
+      if (isUnasked) return this.#leave(fetching, isUnasked);
       const addresses = inTurns(open);
       if (addresses.length === 0) {
         const failed = answers.find((answer) => answer.kind === 'failed');
@@ -365,18 +375,18 @@ export class StsPolicies implements PolicySource, ExplainedPolicies {
 
   #ended(fetching: Fetching, result: StsFetchResult): void {
     this.#ports.onFetched(fetching.domain, result);
-    this.#leave(fetching);
+    this.#leave(fetching, false);
   }
 
-  #leave(fetching: Fetching): void {
+  #leave(fetching: Fetching, isUnasked: boolean): void {
     fetching.line.underWay--;
-    this.#tell(fetching);
+    this.#tell(fetching, isUnasked);
     this.#fetchNext(fetching.line);
   }
 
-  #tell({ domain, waiting }: Fetching): void {
+  #tell({ domain, waiting }: Fetching, isUnasked: boolean): void {
     this.#fetching.delete(domain);
-    for (const done of waiting) done();
+    for (const done of waiting) done(isUnasked);
   }
 
   #isLeftAlone(domain: string): boolean {

@@ -29,6 +29,8 @@ class Stage {
   readonly #late: (() => void)[] = [];
   asked = 0;
   policy: StsPolicy | undefined;
+  /** The DNS had no room for its question. */
+  isPolicyUnasked = false;
   /** Names of the hosts of each pool that was asked for. */
   readonly pools: string[] = [];
   lastPool: ConnectionPool | undefined;
@@ -53,7 +55,7 @@ class Stage {
     const ports = { transport, lookup, sources: new Sources([], { resolver, log: SILENT }), policies: undefined, tlsWatch: undefined, connections: new ConnectionAccount({ connectionsMax: 1, ofAddressMax: 1 }, SILENT), clock, random: () => 0.5, session, log: SILENT, tlsFailed: new HostMemory(), followersOdd: new HostMemory(), badAddresses: new HostMemory(), slow: new HostMemory(), onTlsFallback: () => undefined, onDaneFailed: () => undefined, onSlow: () => undefined };
     const lane = new Lane(this.queue, this.source, { count: 0, onSettled: () => undefined });
     this.destination = new MxDestination(hop, lane, BACKOFF, {
-      lookup, policies: { ask: (_domain, done) => { done(this.policy, false); }, onFailure: () => undefined, hasten: () => undefined, tick: () => undefined }, clock, random: () => 0.5, log: SILENT,
+      lookup, policies: { ask: (_domain, done) => { done(this.policy, this.isPolicyUnasked, this.isPolicyUnasked); }, onFailure: () => undefined, hasten: () => undefined, tick: () => undefined }, clock, random: () => 0.5, log: SILENT,
       onWay: (queue, hosts) => { this.ways.push([queue === this.queue, this.pools.length, hosts]); },
       poolOf: ({ hosts }) => {
         const key = hosts.map(({ name }) => name).join();
@@ -134,6 +136,22 @@ describe('the way of a queue by MX', () => {
     stage.mx('new.example');
     stage.destination.tick(60_000);
     assert.deepEqual([stage.asked, stage.pools], [3, ['old.example', 'new.example']]);
+  });
+
+  test('is not gone while the DNS had no room to ask for the policy of the domain: that is asked for a second later, and nobody is told', () => {
+    const stage = new Stage(20);
+    stage.mx('old.example');
+    stage.isPolicyUnasked = true;
+    for (let second = 0; second <= 5; second++) stage.destination.tick(second * 1000);
+    assert.deepEqual([stage.asked, stage.pools, stage.source.ended.length, stage.destination.isDown], [6, [], 0, false]);
+    stage.isPolicyUnasked = false;
+    stage.destination.tick(6000);
+    assert.deepEqual(stage.pools, ['old.example']);
+    // A way that is known is gone on with.
+    stage.isPolicyUnasked = true;
+    stage.mx('new.example');
+    stage.destination.tick(40_000);
+    assert.deepEqual([stage.asked, stage.pools, stage.destination.trouble()], [8, ['old.example'], undefined]);
   });
 
   test('that was not asked for again ends no mail by what the DNS had said before', () => {

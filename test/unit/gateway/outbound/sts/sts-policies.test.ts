@@ -244,6 +244,30 @@ describe('the policy of a domain', () => {
   });
 });
 
+test('a record that was not asked for, for want of room, says so where no policy is kept', () => {
+  let isFull = true;
+  const told: string[] = [];
+  const resolver: Resolver = {
+    ask(_name, type, done) {
+      const records = [type === 'TXT' ? 'v=STSv1; id=1;' : '93.184.216.34'];
+      const unasked = { kind: 'failed', why: 'too many questions at once', isUnasked: true } as const;
+      done(isFull ? unasked : ({ kind: 'found', records, isAuthentic: false } as unknown as DnsAnswer<typeof type>));
+    },
+  };
+  const policies = new StsPolicies(undefined, {
+    clock: { nowMs: () => 0, wallMs: () => 0 }, resolver, onFetched: () => undefined, log: toldTo([]),
+    lookup: new MxLookup({ ownNames: [], allowsPrivate: false, usesIpv6: false, usesMtaSts: true, connectionsMax: 1, connectionsPerAddressMax: 100 }, resolver),
+    https: { ask: (_question, done) => { done({ kind: 'answer', status: 200, type: 'text/plain', text: policyText('enforce', ['mx.sts.example']) }); } },
+  });
+  const ask = (): void => { policies.ask(DOMAIN, (policy, isUnknown, isUnasked) => { told.push(`${policy?.mode ?? 'none'} ${String(isUnknown)} ${String(isUnasked)}`); }); };
+  ask();
+  isFull = false;
+  ask();
+  isFull = true;
+  ask();
+  assert.deepEqual(told, ['none true true', 'enforce false false', 'enforce false false']);
+});
+
 test('an answer on the addresses of a server that was not asked for, for want of room, is no failure of its domain: one that failed is, and says so', () => {
   let failure: DnsFailure | undefined = { kind: 'failed', why: 'too many questions at once', isUnasked: true };
   let nowMs = 0;
@@ -260,14 +284,14 @@ test('an answer on the addresses of a server that was not asked for, for want of
     lookup: new MxLookup({ ownNames: [], allowsPrivate: false, usesIpv6: false, usesMtaSts: true, connectionsMax: 1, connectionsPerAddressMax: 100 }, resolver),
     https: { ask: (_question, done) => { done({ kind: 'answer', status: 200, type: 'text/plain', text: policyText('enforce', ['mx.sts.example']) }); } },
   });
-  const ask = (): void => { policies.ask(DOMAIN, (policy, isUnknown) => { modes.push(isUnknown ? 'unknown' : policy?.mode ?? 'nothing'); }); };
+  const ask = (): void => { policies.ask(DOMAIN, (policy, isUnknown, isUnasked) => { modes.push(isUnasked === true ? 'unasked' : isUnknown ? 'unknown' : policy?.mode ?? 'nothing'); }); };
   // More often than there is room for fetches at once: each makes room again.
   for (let asked = 0; asked < 60; asked++) ask();
-  assert.deepEqual([[...new Set(modes)], told, results, policies.failureOf(DOMAIN)], [['unknown'], [], [], undefined]);
+  assert.deepEqual([[...new Set(modes)], told, results, policies.failureOf(DOMAIN)], [['unasked'], [], [], undefined]);
   failure = { kind: 'failed', why: 'SERVFAIL' };
   ask();
   assert.deepEqual(told, ['the policy of a domain can not be had; one that is kept counts: no answer on its addresses: SERVFAIL']);
-  assert.deepEqual([results, policies.failureOf(DOMAIN)?.result], [['unreachable'], 'unreachable']);
+  assert.deepEqual([modes.at(-1), results, policies.failureOf(DOMAIN)?.result], ['unknown', ['unreachable'], 'unreachable']);
   failure = undefined;
   nowMs = 5 * MINUTE_MS;
   ask();
