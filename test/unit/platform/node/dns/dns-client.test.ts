@@ -260,31 +260,6 @@ test('what waits to be asked again, for longer than anybody wants it, ends while
   assert.deepEqual([ended, server.asked.length], [['unwanted.example', 'wanted.example'], 3]);
 });
 
-test('the line of silent domains is as long as the other one: what finds it full fails', async (t) => {
-  const server = await NameServer.start(t, () => undefined);
-  const clock = { now: 0 };
-  const client = new DnsClient({ resolvers: [server.resolver], trustsAd: false }, { nowMs: () => clock.now, wallMs: () => 0 }, 16);
-  t.after(() => { client.close(); });
-  const isOver = new Promise<void>((resolve) => {
-    client.ask('first.silent.example', 'A', () => {
-      clock.now = 1000;
-      setImmediate(resolve);
-    });
-  });
-  // Once the domain is known to be silent they end first, before the line goes on, and more of it is asked for.
-  for (let i = 0; i < 15; i++) {
-    client.ask(`late${String(i)}.example`, 'A', () => {
-      for (let j = 0; j < 100; j++) client.ask(`more${String(i)}-${String(j)}.silent.example`, 'A', () => undefined);
-    }, 500);
-  }
-  let refused = 0;
-  for (let i = 0; i < 10_000; i++) {
-    client.ask(`h${String(i)}.silent.example`, 'A', (answer) => { if (failure(answer) === 'too many questions at once') refused++; });
-  }
-  await isOver;
-  assert.ok(refused > 500, String(refused));
-});
-
 describe('an answer is kept', () => {
   test('by the least TTL on the way, and not when that is 0', async (t) => {
     const { ask, server, clock } = await field(t, (question) => ({
