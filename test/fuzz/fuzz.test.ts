@@ -16,6 +16,7 @@ const SHOWN: Readonly<Record<string, readonly string[]>> = {
   'next-hop': ['delivered', 'deferred', 'failed', 'given back', 'without right'],
   policy: ['policies', 'no policies', 'addresses of reports'],
   'host-tls': ['by their records', 'against their records', 'unusable records', 'not connected to for its TLS', 'in clear', 'as the route says', 'messages read'],
+  handshake: ['shown', 'refused'],
   dns: ['ways', 'read as written', 'refused', 'truncated', 'foreign', 'no-name', 'no-records'],
   returned: ['statuses read', 'feedback read', 'forgeries refused'],
   authentication: ['renamed', 'fields', 'signatures', 'large'],
@@ -23,7 +24,7 @@ const SHOWN: Readonly<Record<string, readonly string[]>> = {
 };
 
 const WHOLE = ['session', 'bdat', 'auth', 'proxy', 'dsn'];
-const QUARTER = ['authentication', 'sender-records', 'policy', 'returned', 'dns', 'host-tls', 'next-hop'];
+const QUARTER = ['authentication', 'sender-records', 'policy', 'returned', 'dns', 'handshake', 'host-tls', 'next-hop'];
 const TARGETS = [...WHOLE.map((target) => [target, SECONDS] as const), ...QUARTER.map((target) => [target, SECONDS / 4] as const)];
 
 // A process each, and two at a time: an input that is slow counts by its processor time.

@@ -11,6 +11,7 @@
  *   authentication (authentication-target.ts)   no field of a stranger's bears our name; ours is one field
  *   policy (policy-target.ts)  no exception; hosts that are names, as they were written
  *   host-tls (host-tls-target.ts)  no TLS that is less than what TLSA records, the policy and the route ask for
+ *   handshake (handshake-target.ts)  no key that is not to be read comes to TLS; what goes on is what came
  *   next-hop (next-hop-target.ts)  no exception; each delivery ends once, with a result that can be told
  *   dsn                   no exception; a report is ASCII for an ASCII sender, CRLF only, no line over 998
  */
@@ -26,6 +27,7 @@ import { authTarget } from './auth-target.js';
 import { authenticationInput } from './authentication-target.js';
 import { senderRecordsInput } from './sender-records-target.js';
 import { dnsInput } from './dns-target.js';
+import { handshakeInput } from './handshake-target.js';
 import { hostTlsInput } from './host-tls-target.js';
 import { returnedInput } from './returned-target.js';
 import { nextHopInput } from './next-hop-target.js';
@@ -74,6 +76,7 @@ export const TARGETS: Readonly<Record<string, Target>> = {
   authentication: atOnce(authenticationInput),
   'sender-records': (seed) => senderRecordsInput(new Prng(seed)),
   policy: atOnce(policyInput),
+  handshake: atOnce(handshakeInput),
   'host-tls': (seed) => hostTlsInput(new Prng(seed)),
   'next-hop': atOnce(nextHopInput),
   dsn: atOnce((random) => {
