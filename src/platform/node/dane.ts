@@ -100,8 +100,10 @@ function whyNotByAnchor(
     const below = path.at(-1);
     if (below !== undefined && !hasSigned(certificate, below)) break;
     path.push(certificate);
-    const isAnchor = at > 0 && anchors.some((record) => isOf(record, der));
-    if (!isAnchor && !anchors.some((record) => isAbove(record, certificate, nowMs))) continue;
+    if (at > 0 && anchors.some((record) => isOf(record, der))) return whyNotPath(path, names, nowMs);
+  }
+  const top = path.at(-1);
+  if (top !== undefined && anchors.some((record) => isAbove(record, top, nowMs))) {
     return whyNotPath(path, names, nowMs);
   }
   return 'its certificate is not the one that its TLSA records speak of';
@@ -141,7 +143,7 @@ function isInTime({ validFrom, validTo }: X509Certificate, nowMs: number): boole
 }
 
 function isOf({ selector, matching, association }: TlsaData, der: Uint8Array): boolean {
-  const selected = selector === CERTIFICATE ? der : publicKeyIn(der);
+  const selected = selector === CERTIFICATE ? der : publicKeyIn(der)?.key;
   if (selected === undefined) return false;
   const data = matching === WHOLE ? selected
     : createHash(matching === SHA_256 ? 'sha256' : 'sha512').update(selected).digest();

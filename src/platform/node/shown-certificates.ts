@@ -14,7 +14,7 @@
  *   the rest                 for TLS to judge, at once where it is no record at all
  *
  *   a message                what is done
- *   certificate              OVER, for there is one; REFUSED: too long, too many, a key is not to be read
+ *   certificate              OVER, for there is one; REFUSED: what may take long (bounded-chain.ts)
  *   compressed certificate   REFUSED: nobody asked for one (RFC 8879)
  *   hello of a server        it is 1.2, unless a secret is told, or it asks for another hello
  *   finished, encrypted      OVER: a session goes on
@@ -24,12 +24,11 @@
  */
 import { createDecipheriv, createHash, createHmac } from 'node:crypto';
 import type { CipherGCMTypes } from 'node:crypto';
-import { hasBoundedKey } from './bounded-key.js';
+import { PiecedOctets } from '../../base/pieced-octets.js';
+import { TOO_MANY, whyNotBounded } from './bounded-chain.js';
 
 /** Of a message that is kept until it is whole: of certificates, with their extensions. */
 const MESSAGE_BYTES_MAX = 64 * 1024;
-/** Who shows all CAs that he knows is not meant. */
-const CERTIFICATES_MAX = 20;
 
 const HEADER_BYTES = 5;
 const TAG_BYTES = 16;
@@ -72,9 +71,11 @@ export type Shower = 'server' | 'client';
 export class ShownCertificates {
   readonly #label: string;
   /** Of a record that has not come whole. */
-  #record: Buffer = Buffer.alloc(0);
+  readonly #record = new PiecedOctets();
   /** Of a message that has not come whole, as far as it is of interest. */
-  #message: Buffer = Buffer.alloc(0);
+  readonly #message = new PiecedOctets();
+  /** How many that is to have: its header, until that is known. */
+  #messageBytes = MESSAGE_HEADER_BYTES;
   /** Octets of a message that is of none. */
   #passOver = 0;
   /** By its messages, as long as no secret is told. */
@@ -108,7 +109,9 @@ export class ShownCertificates {
    * it is.
    */
   take(bytes: Uint8Array, give: (records: Uint8Array) => void): string {
-    const came = this.#record.length === 0 ? Buffer.from(bytes) : Buffer.concat([this.#record, bytes]);
+    const isMore = this.#record.length > 0;
+    if (isMore) this.#record.add(bytes);
+    const came = isMore ? this.#record.bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
     let given = 0;
     let at = 0;
     while (!this.#isOver && came.length - at >= HEADER_BYTES) {
@@ -127,7 +130,9 @@ export class ShownCertificates {
     }
     if (this.#isOver) at = came.length;
     if (given < at) give(came.subarray(given, at));
-    this.#record = came.subarray(at);
+    if (isMore && at === 0) return '';
+    this.#record.clear();
+    if (at < came.length) this.#record.add(came.subarray(at));
     return '';
   }
 
@@ -166,59 +171,62 @@ export class ShownCertificates {
   }
 
   #messages(content: Buffer): string {
-    let rest = content.subarray(Math.min(this.#passOver, content.length));
-    this.#passOver -= content.length - rest.length;
-    if (rest.length === 0) return '';
-    if (this.#message.length > 0) rest = Buffer.concat([this.#message, rest]);
-    this.#message = Buffer.alloc(0);
-    while (!this.#isOver && rest.length >= MESSAGE_HEADER_BYTES) {
-      const type = rest[0] ?? 0;
-      const end = MESSAGE_HEADER_BYTES + rest.readUIntBE(1, 3);
-      if (type === COMPRESSED_CERTIFICATE) return 'it shows certificates that are compressed';
-      if (end > MESSAGE_BYTES_MAX && OF_INTEREST.includes(type)) return TOO_MANY;
-      if (rest.length < end && !OF_INTEREST.includes(type)) {
-        this.#passOver = end - rest.length;
-        return '';
-      }
-      if (rest.length < end) break;
-      const why = this.#seen(type, rest.subarray(MESSAGE_HEADER_BYTES, end));
+    const message = this.#message;
+    for (let at = 0; at < content.length && !this.#isOver;) {
+      const passed = Math.min(this.#passOver, content.length - at);
+      this.#passOver -= passed;
+      at += passed;
+      const wanted = this.#messageBytes - message.length;
+      message.add(content.subarray(at, at + wanted));
+      at = Math.min(content.length, at + wanted);
+      if (message.length < this.#messageBytes) return '';
+      const why = this.#messageBytes === MESSAGE_HEADER_BYTES ? this.#begun(message.bytes)
+        : this.#seen(message.bytes);
       if (why !== '') return why;
-      rest = rest.subarray(end);
     }
-    this.#message = Buffer.from(rest);
     return '';
   }
 
-  #seen(type: number, content: Buffer): string {
+  /** The header of a message. */
+  #begun(header: Buffer): string {
+    const type = header[0] ?? 0;
+    const length = header.readUIntBE(1, 3);
+    if (type === COMPRESSED_CERTIFICATE) return 'it shows certificates that are compressed';
+    if (OF_INTEREST.includes(type)) {
+      if (length > MESSAGE_BYTES_MAX) return TOO_MANY;
+      this.#messageBytes += length;
+      return length === 0 ? this.#seen(header) : '';
+    }
+    this.#passOver = length;
+    this.#message.clear();
+    return '';
+  }
+
+  #seen(message: Buffer): string {
+    const type = message[0] ?? 0;
+    const content = message.subarray(MESSAGE_HEADER_BYTES);
     const why = type === CERTIFICATE ? whyNotRead(content, this.#keys.length > 0) : '';
     this.#isOver = type === CERTIFICATE || (type === FINISHED && this.#keys.length > 0);
     const random = content.subarray(RANDOM_AT, RANDOM_AT + AGAIN.length);
     this.#isOlder ||= type === SERVER_HELLO && !random.equals(AGAIN);
+    this.#message.clear();
+    this.#messageBytes = MESSAGE_HEADER_BYTES;
     return why;
   }
 }
 
-const TOO_MANY = 'it shows more, or longer, certificates than are read';
-const UNREADABLE = 'the certificates that it shows can not be read';
-
 /** `content`: of a Certificate message, of TLS 1.3 or 1.2. */
 function whyNotRead(content: Buffer, isNewer: boolean): string {
+  const chain: Uint8Array[] = [];
   // In 1.3 a context stands before the list, and extensions behind each of it.
-  let at = isNewer ? 1 + (content[0] ?? 0) : 0;
-  at += 3;
-  for (let count = 0; at < content.length; count++) {
-    if (count === CERTIFICATES_MAX) return TOO_MANY;
-    if (at + 3 > content.length) return UNREADABLE;
+  let at = 3 + (isNewer ? 1 + (content[0] ?? 0) : 0);
+  while (at + 3 <= content.length) {
     const from = at + 3;
     const end = from + content.readUIntBE(at, 3);
-    if (end > content.length || (isNewer && end + 2 > content.length)) return UNREADABLE;
-    if (!hasBoundedKey(content.subarray(from, end))) {
-      return 'it shows a certificate whose key is not read: neither RSA of up to 8,192 bits nor on a named '
-        + 'curve';
-    }
-    at = isNewer ? end + 2 + content.readUInt16BE(end) : end;
+    chain.push(content.subarray(from, end));
+    at = end + (isNewer && end + 2 <= content.length ? 2 + content.readUInt16BE(end) : 0);
   }
-  return '';
+  return at > content.length ? 'the certificates that it shows can not be read' : whyNotBounded(chain);
 }
 
 /** RFC 8446 5.2 and 5.3; undefined: not by this key. */

@@ -84,10 +84,10 @@ async function heard(port: number): Promise<string> {
 describe('a client, in front of TLS', () => {
   for (const [way, options] of Object.entries(WAYS)) {
     test(`refuses what a server shows beside its own: ${way}`, needsTls, async (t) => {
-      assert.equal(await heard(await serverWith(t, PLAIN.repeat(19), options)), 'taken', 'keys that are read');
-      assert.match(await heard(await serverWith(t, PLAIN.repeat(20), options)), TOO_MANY);
+      assert.equal(await heard(await serverWith(t, PLAIN.repeat(9), options)), 'taken', 'keys that are read');
+      assert.match(await heard(await serverWith(t, PLAIN.repeat(10), options)), TOO_MANY);
       assert.match(await heard(await serverWith(t, ODD, options)), ODD_KEY);
-      assert.match(await heard(await serverWith(t, PLAIN.repeat(18) + ODD, options)), ODD_KEY, 'over several records');
+      assert.match(await heard(await serverWith(t, PLAIN.repeat(8) + ODD, options)), ODD_KEY, 'over several records');
     });
   }
 
@@ -111,7 +111,7 @@ describe('a client, in front of TLS', () => {
   test('takes it in any pieces', needsTls, async (t) => {
     for (const options of [WAYS['TLS 1.2'], WAYS['TLS 1.3, AES of 256 bits']]) {
       assert.equal(await heard(await inPieces(t, await serverWith(t, PLAIN, options ?? {}), 1)), 'taken');
-      assert.match(await heard(await inPieces(t, await serverWith(t, PLAIN.repeat(18) + ODD, options ?? {}), 7)), ODD_KEY);
+      assert.match(await heard(await inPieces(t, await serverWith(t, PLAIN.repeat(8) + ODD, options ?? {}), 7)), ODD_KEY);
     }
   });
 });
@@ -151,9 +151,9 @@ describe('a server that asks for a certificate, in front of TLS', () => {
         socket.destroy();
         return then;
       };
-      assert.equal(await shows(PLAIN.repeat(19)), 'ok');
+      assert.equal(await shows(PLAIN.repeat(9)), 'ok');
       assert.equal(await shows(ODD), 'certificate');
-      assert.equal(await shows(PLAIN.repeat(20)), 'certificate');
+      assert.equal(await shows(PLAIN.repeat(10)), 'certificate');
     });
   }
 });
