@@ -90,7 +90,8 @@ async function startUp(
   const port = (known: string): number => ports.get(known) ?? 0;
   let text = EMBEDDED_UP_YAML;
   for (const [from, to] of Object.entries(words)) text = text.replace(from, to);
-  for (const known of PORTS) text = text.replaceAll(`:${known}`, `:${String(port(known))}`);
+  // In one go: a port that stands for one of them may begin like another one.
+  text = text.replace(new RegExp(`:(${PORTS.join('|')})\\b`, 'g'), (_all, known: string) => `:${String(port(known))}`);
   const config = path.join(mkdtempSync(path.join(os.tmpdir(), 'up-')), 'up.yaml');
   writeFileSync(config, text);
   return { run: await begun(config, more), config, port };
