@@ -127,8 +127,8 @@ const receptionAnswer = z.object({
   stale_files: list(name),
   /** Why mail for recipients of a table is deferred: it was written into. Left out where it is not. */
   recipients_deferred_by: text.exactOptional(),
-  /** "smtp" or "links", and when it ends; the name of this host where it is for another. */
-  certificates: list(z.object({ use: name, ends: z.int(), not_for: name.exactOptional() })),
+  /** "smtp" or "links", and when it ends. */
+  certificates: list(z.object({ use: name, ends: z.int() })),
 });
 export type ReceptionAnswer = z.output<typeof receptionAnswer>;
 

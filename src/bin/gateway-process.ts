@@ -230,10 +230,9 @@ async function judgeOthers(config: GatewayConfig): Promise<void> {
   if (unusable.length > 0) throw new CliError(unusable.join('\n'));
 }
 
-function newMetrics({ ends, misnamed }: CertificateEnds): GatewayMetrics {
+function newMetrics({ ends }: CertificateEnds): GatewayMetrics {
   const metrics = new GatewayMetrics();
   metrics.reception.certificateEnds = ends;
-  metrics.reception.certificatesMisnamed = misnamed;
   return metrics;
 }
 

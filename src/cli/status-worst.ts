@@ -300,11 +300,6 @@ function lesserFindings(status: StatusAnswer, nowMs: number): Finding[] {
       ? warning('certificates', gateway, `${what} ends in ${days}`)
       : error('certificates', gateway, `${what} expired ${days} ago: renew it`);
   });
-  for (const { use, not_for: hostName } of reception?.certificates ?? []) {
-    if (hostName === undefined) continue;
-    const what = `the certificate for ${use} is not for ${hostName} (hostname)`;
-    found.push(warning('certificates', gateway, what));
-  }
   if (short > 0) found.push(warning('memory', gateway, `no memory to read ${counted(short, 'partition')}`));
   if (orphans > 0) {
     found.push(warning('others', gateway, `${counted(orphans, 'partition')} of a gateway that is gone`));

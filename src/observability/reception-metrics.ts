@@ -77,8 +77,6 @@ export class ReceptionMetrics {
   recipientsDeferredBy = '';
   /** Unix time in milliseconds at which certificates of this process end, by use. */
   certificateEnds: ReadonlyMap<string, number> = new Map();
-  /** The name of this host, by use of those that are for others. */
-  certificatesMisnamed: ReadonlyMap<string, string> = new Map();
 
   handshake(result: HandshakeResult): void {
     this.#handshakes.set(result, (this.#handshakes.get(result) ?? 0) + 1);
@@ -122,10 +120,8 @@ export class ReceptionMetrics {
       blocklists_failing: this.blocklists.failing,
       stale_files: [...this.#files].filter(([, isStale]) => isStale).map(([file]) => file),
       ...(this.recipientsDeferredBy === '' ? {} : { recipients_deferred_by: this.recipientsDeferredBy }),
-      certificates: Array.from(this.certificateEnds, ([use, endsMs]) => {
-        const notFor = this.certificatesMisnamed.get(use);
-        return { use, ends: Math.floor(endsMs / 1000), ...(notFor === undefined ? {} : { not_for: notFor }) };
-      }),
+      certificates: Array.from(this.certificateEnds, ([use, endsMs]) =>
+        ({ use, ends: Math.floor(endsMs / 1000) })),
     };
   }
 }

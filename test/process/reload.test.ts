@@ -419,7 +419,7 @@ describe('a gateway that reads its configuration again', { timeout: 600_000 }, (
     assert.equal(await offers(), false);
   });
 
-  test('says of a certificate for another name what config check says: by diff, by reload, in the log and in status', async (t) => {
+  test('says of a certificate for another name what config check says: by diff, by reload and in the log', async (t) => {
     const [own, other] = [selfSigned('mx.test'), selfSigned('other.test')];
     assert.ok(own !== undefined && other !== undefined, 'openssl makes them');
     // Strangers reach it, behind a balancer.
@@ -443,7 +443,7 @@ describe('a gateway that reads its configuration again', { timeout: 600_000 }, (
     assert.deepEqual([wrong.code, wrong.error], [0, '']);
     assert.match(wrong.out, warning('gateway-1: configuration [0-9a-f]{12}, nothing in the file has changed, its certificates are read anew'));
     assert.match((await twinpost(['config', 'diff', '--json', ...at])).out, /"warnings":\["\S+gateway\.yaml:\d+: gateway\.smtp\.tls\.cert: warning: /);
-    assert.match((await twinpost(['status', ...at])).out, /^ {2}CERTIFICATE for smtp is not for mx\.test \(hostname\)/m);
+    assert.doesNotMatch((await twinpost(['status', ...at])).out, /CERTIFICATE|certificate/, 'clients may know the service by another name');
     assert.match(cluster.gateway.log(), /"level":"warn",.*"event":"tls","use":"smtp",.*"why":"it is not for 'mx\.test' .*"msg":"a certificate is for another name"/);
   });
 

@@ -1,9 +1,9 @@
 /**
  * How long the certificates of this process are good, and whether that for mail is for the name of this host:
- * looked at when it starts, and every minute after that,
- * for the files may be renewed at any time, and are in force a second later: all that are read together, or
- * none of them, and then the end of those before stays. One that ends within two weeks, has ended, or is
- * for another name, is told of once a day. Off the path of mail. Owns the ends that metrics show.
+ * looked at when it starts, and every minute after that, for the files may be renewed at any time, and are in
+ * force a second later: all that are read together, or none of them, and then the end of those before stays.
+ * One that ends within two weeks, or has ended, is told of once a day; one for another name once, for clients
+ * may know the service by that. Off the path of mail. Owns the ends that metrics show.
  */
 import { errorText } from '../../base/error-text.js';
 import type { EventLog } from '../ports.js';
@@ -74,9 +74,9 @@ export class CertificateEnds {
   #files: readonly CertificateFiles[];
   readonly #log: EventLog;
   readonly #ends = new Map<string, number>();
-  /** By use: the name of this host, where the certificate is for another. */
-  readonly #misnamed = new Map<string, string>();
-  /** By what is told of which use. */
+  /** By use: the certificate whose name was looked at. */
+  readonly #named = new Map<string, string>();
+  /** By use. */
   readonly #tellAgainMs = new Map<string, number>();
 
   constructor(files: readonly CertificateFiles[], log: EventLog) {
@@ -89,19 +89,13 @@ export class CertificateEnds {
     return this.#ends;
   }
 
-  /** The name that it should be for, by use of those that are for others. */
-  get misnamed(): ReadonlyMap<string, string> {
-    return this.#misnamed;
-  }
-
   /** Others than before, from now on. */
   lookAt(files: readonly CertificateFiles[], nowMs: number): void {
     this.#files = files;
     this.#tellAgainMs.clear();
+    this.#named.clear();
     for (const use of this.#ends.keys()) {
-      if (files.some((each) => each.use === use)) continue;
-      this.#ends.delete(use);
-      this.#misnamed.delete(use);
+      if (!files.some((each) => each.use === use)) this.#ends.delete(use);
     }
     this.look(nowMs);
   }
@@ -112,28 +106,32 @@ export class CertificateEnds {
       try {
         cert = certificateOf(files);
       } catch (error) {
-        // What was read before stays in force, and with it its end and name.
-        this.#tell('a certificate is to be renewed', files, errorText(error), nowMs);
+        // What was read before stays in force, and with it its end.
+        this.#tell(files, errorText(error), nowMs);
         continue;
       }
-      const { use, hostName } = files;
-      this.#ends.set(use, certificateFacts(cert).endsMs);
-      this.#tell('a certificate is to be renewed', files, endingText(cert, nowMs), nowMs);
-      const why = hostName === undefined ? '' : whyNotFor(hostName, cert);
-      if (hostName === undefined || why === '') this.#misnamed.delete(use);
-      else this.#misnamed.set(use, hostName);
-      this.#tell('a certificate is for another name', files, why === '' ? '' : `it is ${why}`, nowMs);
+      this.#ends.set(files.use, certificateFacts(cert).endsMs);
+      this.#tell(files, endingText(cert, nowMs), nowMs);
+      this.#lookAtName(files, cert);
     }
   }
 
   /** Once a day while it is so. `why`: '' when it is not. */
-  #tell(what: string, { use, certFile: file }: CertificateFiles, why: string, nowMs: number): void {
-    const key = `${use} ${what}`;
-    if (why === '') this.#tellAgainMs.delete(key);
-    else if (nowMs >= (this.#tellAgainMs.get(key) ?? 0)) {
-      this.#tellAgainMs.set(key, nowMs + DAY_MS);
-      this.#log.warn('tls', what, { use, file, why });
+  #tell({ use, certFile: file }: CertificateFiles, why: string, nowMs: number): void {
+    if (why === '') this.#tellAgainMs.delete(use);
+    else if (nowMs >= (this.#tellAgainMs.get(use) ?? 0)) {
+      this.#tellAgainMs.set(use, nowMs + DAY_MS);
+      this.#log.warn('tls', 'a certificate is to be renewed', { use, file, why });
     }
+  }
+
+  /** Told of once: of each that is in force, and of all again with the files of a new configuration. */
+  #lookAtName({ use, hostName, certFile: file }: CertificateFiles, cert: string): void {
+    if (hostName === undefined || this.#named.get(use) === cert) return;
+    this.#named.set(use, cert);
+    const why = whyNotFor(hostName, cert);
+    if (why === '') return;
+    this.#log.warn('tls', 'a certificate is for another name', { use, file, why: `it is ${why}` });
   }
 }
 

@@ -77,13 +77,14 @@ export function checkPair(material: PairMaterial, certFile: string, keyFile: str
   }
 }
 
-/** '' if the first certificate in a text is for the name; else what it is for, and what comes of it. */
+/** '' if the first certificate in a text is for the name; else what comes of it, and what to do. */
 export function whyNotFor(hostName: string, pem: string): string {
   const certificate = new X509Certificate(pem);
   if (certificate.checkHost(hostName) !== undefined) return '';
   const names = certificate.subjectAltName ?? certificate.subject.replaceAll('\n', ', ');
   return `not for '${hostName}' (hostname): clients that know this gateway by that name, and look, refuse `
-    + `it; it is for ${cutText(names, NAMES_BYTES_MAX)}`;
+    + 'it: have one made that has it, too; where they know it by another name, nothing is to be done; it is '
+    + `for ${cutText(names, NAMES_BYTES_MAX)}`;
 }
 
 /** Of the first certificate in a text that TLS takes. */

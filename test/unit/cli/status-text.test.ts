@@ -147,14 +147,6 @@ test('a certificate that is over is said to have expired', () => {
   assert.match(text, /^ {2}CERTIFICATE for smtp expired 2027-01-14T08:00:00Z: renew it$/m);
 });
 
-test('a certificate that is for another name is said to be, though it is good', () => {
-  const { reception } = STATUS;
-  assert.ok(reception !== undefined);
-  const text = shown({ ...STATUS, reception: { ...reception, certificates: [{ use: 'smtp', ends: NOW + 60 * 86_400, not_for: 'mx.test' }] } });
-  assert.match(text, /^ {2}CERTIFICATE for smtp is not for mx\.test \(hostname\): clients that know this gateway by that name, and look, refuse it$/m);
-  assert.doesNotMatch(text, /renew it/);
-});
-
 test('lines that do not fit are counted in the last that does', () => {
   assert.deepEqual(fittingLines(['a', 'b', 'c'], 3), ['a', 'b', 'c']);
   assert.deepEqual(fittingLines(['a', 'b', 'c', 'd'], 3), ['a', 'b', '… 2 more lines']);

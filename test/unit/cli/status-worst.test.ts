@@ -74,7 +74,6 @@ describe('the first line of the status', () => {
     [{ reception: { ...RECEPTION, certificates: [{ use: 'links', ends: NOW + 15 * 86_400 }] } }, 'ALL WELL'],
     [{ reception: { ...RECEPTION, certificates: [{ use: 'links', ends: NOW + 3600 }] } }, 'WARNING gw-1: the certificate for links ends in 0 days'],
     [{ reception: { ...RECEPTION, certificates: [{ use: 'smtp', ends: NOW - 20 * 86_400 }] } }, 'ERROR gw-1: the certificate for smtp expired 20 days ago: renew it'],
-    [{ reception: { ...RECEPTION, certificates: [{ use: 'smtp', ends: NOW + 60 * 86_400, not_for: 'mx.test' }] } }, 'WARNING gw-1: the certificate for smtp is not for mx.test (hostname)'],
     [{ reception: { ...RECEPTION, certificates: [{ use: 'smtp', ends: NOW }] } }, 'ERROR gw-1: the certificate for smtp expired 0 days ago: renew it'],
     [{ partitions_waiting: 3, waiting_for: { register: 0, lease: 0, stores: 3, copies_away: 0 }, waiting: [{ partition: 'gw-1/1', owner: 'gw-1', waits_for: 'stores', copies: [], begins_empty: false, why: '', since: NOW }] }, 'ERROR gw-1: 3 partitions not served yet, one for: stores'],
     [{ configuration: { ...CONFIGURATION, refused: 'gw.yaml:3: x' } }, 'ERROR gw-1: the file of its configuration is refused: gw.yaml:3: x'],
