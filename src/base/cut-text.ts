@@ -1,5 +1,8 @@
 /** Texts of people, bounded in bytes before they go where memory is paid for. */
 
+/** Of "…". */
+const MARK_BYTES = 3;
+
 /**
  * The longest beginning that takes at most so many bytes of UTF-8: whole characters;
  * half a pair takes 3, as U+FFFD.
@@ -14,4 +17,9 @@ export function cutText(text: string, bytesMax: number): string {
     units += character.length;
   }
   return text;
+}
+
+/** The same, with a mark at its end where something is missing. */
+export function markedCut(text: string, bytesMax: number): string {
+  return cutText(text, bytesMax) === text ? text : `${cutText(text, bytesMax - MARK_BYTES)}…`;
 }

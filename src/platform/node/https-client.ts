@@ -14,6 +14,7 @@ import https from 'node:https';
 import net from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import type { ClientRequest, IncomingMessage } from 'node:http';
+import { markedCut } from '../../base/cut-text.js';
 import { errorText } from '../../base/error-text.js';
 import type { Https, HttpsAnswer, HttpsQuestion } from '../https.js';
 import { checkDnsName } from './dns-name.js';
@@ -37,7 +38,7 @@ const ADDRESSES_MAX = 4;
 const HEADER_BYTES_MAX = 16 * 1024;
 /** Chunks of an answer: of an octet each, 64 KiB of them would hold the loop for seconds (0035). */
 const PIECES_MAX = 1_000;
-const WHY_CHARACTERS_MAX = 200;
+const WHY_BYTES_MAX = 200;
 /** Of OpenSSL about certificates, beside those that speak of one by name. */
 const UNTRUSTED = /CERT|SELF_SIGNED|ISSUER|CRL|HOSTNAME_MISMATCH|INVALID_(CA|PURPOSE)/;
 
@@ -171,7 +172,7 @@ class HttpsExchange {
   }
 
   #fail(why: string, isUntrusted = false): void {
-    this.#end({ kind: 'failed', why: why.slice(0, WHY_CHARACTERS_MAX), isUntrusted });
+    this.#end({ kind: 'failed', why: markedCut(why, WHY_BYTES_MAX), isUntrusted });
   }
 
   #end(answer: HttpsAnswer): void {

@@ -109,9 +109,12 @@ export function readPolicy(text: string): StsPolicy | { readonly wrong: string }
   }
   if (said.get('version') !== 'STSv1') return { wrong: 'its version is not STSv1' };
   const mode = said.get('mode');
-  if (mode !== 'enforce' && mode !== 'testing' && mode !== 'none') return { wrong: 'it has no mode' };
-  const maxAge = said.get('max_age') ?? '';
-  if (!MAX_AGE.test(maxAge)) return { wrong: 'it has no max_age' };
+  if (mode !== 'enforce' && mode !== 'testing' && mode !== 'none') {
+    return { wrong: mode === undefined ? 'it has no mode' : 'its mode is none of enforce, testing, none' };
+  }
+  const maxAge = said.get('max_age');
+  if (maxAge === undefined) return { wrong: 'it has no max_age' };
+  if (!MAX_AGE.test(maxAge)) return { wrong: 'its max_age is no number of seconds' };
   const maxAgeS = Math.min(Number(maxAge), MAX_AGE_S_MAX);
   // Whatever hosts it names, they mean nothing.
   if (mode === 'none') return { mode, mx: [], maxAgeS };

@@ -24,6 +24,7 @@
  * fetch; POLICIES_MAX kept, past which the one longest not fetched leaves; PATTERN_CHARACTERS_MAX in all,
  * past which the one with the longest list does.
  */
+import { markedCut } from '../../../base/cut-text.js';
 import { copyOfText } from '../../../base/text-copy.js';
 import type { Clock, EventLog } from '../../../platform/ports.js';
 import type { Https, HttpsAnswer } from '../../../platform/https.js';
@@ -106,9 +107,9 @@ const PATTERN_CHARACTERS_MAX = 64 * 1024 * 1024;
 const PATTERN_CHARACTERS_ROOM = (PATTERN_CHARACTERS_MAX * 15) / 16;
 const FAILED_MAX = 100_000;
 /** Of what a stranger's server calls its answer. */
-const TYPE_CHARACTERS_MAX = 100;
+const TYPE_BYTES_MAX = 100;
 /** A certificate has names of strangers. */
-const WHY_CHARACTERS_MAX = 200;
+const WHY_BYTES_MAX = 200;
 const UNFIT = /[\x00-\x1f\x7f-\x9f]/g;
 /** What the domain has published is told again when it is wrong in another way; a server fails in many. */
 const PUBLISHED: readonly StsFetchResult[] = ['refused', 'invalid'];
@@ -336,8 +337,9 @@ export class StsPolicies implements PolicySource, ExplainedPolicies {
     const { status, type, text } = answer;
     if (status !== 200) return this.#failed(fetching, 'refused', `its server answers ${String(status)}`);
     if (type !== 'text/plain') {
-      const named = type.slice(0, TYPE_CHARACTERS_MAX);
-      return this.#failed(fetching, 'refused', `it is ${named}, and no text/plain`);
+      const named = markedCut(type, TYPE_BYTES_MAX);
+      const why = type === '' ? 'it has no Content-Type' : `it is ${named}, and no text/plain`;
+      return this.#failed(fetching, 'refused', why);
     }
     const policy = readPolicy(text);
     if ('wrong' in policy) return this.#failed(fetching, 'invalid', policy.wrong);
@@ -356,7 +358,7 @@ export class StsPolicies implements PolicySource, ExplainedPolicies {
   #failed(fetching: Fetching, result: StsFetchResult, what: string): void {
     const { domain } = fetching;
     const { clock, log } = this.#ports;
-    const why = copyOfText(what.slice(0, WHY_CHARACTERS_MAX).replace(UNFIT, '?'));
+    const why = copyOfText(markedCut(what, WHY_BYTES_MAX).replace(UNFIT, '?'));
     const before = this.#lastFailed.get(domain);
     // Strangers' domains are many: each is told once of the same.
     const isSame = before?.result === result && (before.why === why || !PUBLISHED.includes(result));

@@ -314,14 +314,14 @@ test('why there is none is told once, and again when the domain publishes anothe
   });
   const plain = (text: string): HttpsAnswer => ({ kind: 'answer', status: 200, type: 'text/plain', text });
   const failed = (why: string): HttpsAnswer => ({ kind: 'failed', why, isUntrusted: false });
-  const html = `it is text/?[31m${'x'.repeat(90)}, and no text/plain`;
+  const html = `it is text/?[31m${'x'.repeat(87)}…, and no text/plain`;
   // A server fails by one address now, and by another then.
-  const answers = [answer, answer, plain('version: STSv1\nmode: enforced\n'), plain('version: STSv1\n'), failed('ECONNREFUSED ::1'), failed('ECONNREFUSED 127.0.0.1'), plain('version: STSv1\n')];
+  const answers = [answer, answer, plain('version: STSv1\nmode: enforced\n'), plain('version: STSv1\n'), failed('ECONNREFUSED ::1'), failed('ECONNREFUSED 127.0.0.1'), plain('version: STSv1\n'), { ...answer, type: '' }, plain('version: STSv1\n')];
   for (answer of answers) {
     policies.ask(DOMAIN, () => undefined);
     clock.ms += 5 * MINUTE_MS;
   }
-  assert.deepEqual(told, [html, 'it has no mode', 'ECONNREFUSED ::1', 'it has no mode']);
+  assert.deepEqual(told, [html, 'its mode is none of enforce, testing, none', 'it has no mode', 'ECONNREFUSED ::1', 'it has no mode', 'it has no Content-Type', 'it has no mode']);
   policies.ask(DOMAIN, () => undefined);
   assert.deepEqual(policies.failureOf(DOMAIN), { result: 'invalid', why: 'it has no mode', wallMs: clock.ms, untilWallMs: clock.ms + 5 * MINUTE_MS, atMs: clock.ms, untilMs: clock.ms + 5 * MINUTE_MS });
   // Who flushes its mail would know it now.
