@@ -57,7 +57,7 @@ const AT_ONCE_MAX = 128;
 /** Of those, to domains that are silent; and how many they have whatever else waits. */
 const SLOW_SHARE = 1 / 4;
 const SLOW_KEPT_SHARE = 1 / 16;
-/** In each line. */
+/** In each line, unless it is said otherwise. */
 const IN_LINE_MAX = 10_000;
 /** Who has waited in line for longer, behind resolvers that are silent, is not asked for any more. */
 const IN_LINE_MS_MAX = 10_000;
@@ -88,6 +88,7 @@ export class DnsClient implements Resolver {
   #leftOut: readonly string[] = [];
   readonly #clock: Clock;
   readonly #atOnceMax: number;
+  readonly #inLineMax: number;
   readonly #cache = new DnsCache();
   readonly #asked = new Map<string, Asked>();
   #line: Asked[] = [];
@@ -106,9 +107,10 @@ export class DnsClient implements Resolver {
   /** The resolver that answered last is asked first. */
   #best = 0;
 
-  constructor(options: DnsOptions, clock: Clock, atOnceMax = AT_ONCE_MAX) {
+  constructor(options: DnsOptions, clock: Clock, atOnceMax = AT_ONCE_MAX, inLineMax = IN_LINE_MAX) {
     this.#clock = clock;
     this.#atOnceMax = atOnceMax;
+    this.#inLineMax = inLineMax;
     this.#slowMax = Math.max(1, Math.floor(atOnceMax * SLOW_SHARE));
     this.#slowKept = Math.floor(atOnceMax * SLOW_KEPT_SHARE);
     this.renew(options);
@@ -190,7 +192,7 @@ export class DnsClient implements Resolver {
     if (this.#servers.length === 0) return done({ kind: 'failed', why: NO_RESOLVER });
     const isSlow = this.#silent.has(name);
     const line = isSlow ? this.#slowLine : this.#line;
-    if (line.length >= IN_LINE_MAX) return done(TOO_MANY);
+    if (line.length >= this.#inLineMax) return done(TOO_MANY);
     const asked: Asked = {
       key, name, type, waiting: [done], untilMs, tries: 0, first: 0, why: NO_RESOLVER, isSlow,
       exchange: undefined,
@@ -231,7 +233,7 @@ export class DnsClient implements Resolver {
   }
 
   #wait(asked: Asked, line: Asked[]): void {
-    if (line.length >= IN_LINE_MAX) this.#giveUp(asked);
+    if (line.length >= this.#inLineMax) this.#giveUp(asked);
     else line.push(asked);
   }
 

@@ -260,6 +260,25 @@ test('what waits to be asked again, for longer than anybody wants it, ends while
   assert.deepEqual([ended, server.asked.length], [['unwanted.example', 'wanted.example'], 3]);
 });
 
+test('the line of what is asked again is bounded: what finds it full fails', async (t) => {
+  const server = await NameServer.start(t, () => undefined);
+  const clock = { now: 0 };
+  const client = new DnsClient({ resolvers: [server.resolver], trustsAd: false }, { nowMs: () => clock.now, wallMs: () => 0 }, 16, 2);
+  t.after(() => { client.close(); });
+  // All are silent within a second: four of them are asked again, for two more, and two wait.
+  let failed = 0;
+  await new Promise<void>((resolve) => {
+    for (let i = 0; i < 16; i++) {
+      client.ask(`h.d${String(i)}.example`, 'A', (answer) => {
+        assert.equal(failure(answer), '127.0.0.1: no answer in time');
+        if (++failed === 10) resolve();
+      });
+    }
+  });
+  // Without a bound they would fail once the eight before them were asked again.
+  assert.ok(server.asked.length <= 16 + 4, String(server.asked.length));
+});
+
 describe('an answer is kept', () => {
   test('by the least TTL on the way, and not when that is 0', async (t) => {
     const { ask, server, clock } = await field(t, (question) => ({
