@@ -4,15 +4,15 @@
  *   each source        a PTR record of its address that names what it says in EHLO, and that name has the
  *                      address: many refuse others. What SPF of the name says of the address: reports are
  *                      judged by it (RFC 7208 2.4)
- *   its host name      an address: reports are from there. Without sources also a PTR record of each that
- *                      leads back to the name, and what SPF of the name says of each
+ *   its host name      an address, or an MX record: reports are from there. Without sources an address, a PTR
+ *                      record of each that leads back to the name, and what SPF of the name says of each
  *   domains that sign  DKIM, SPF and DMARC of each of `dkim` (gateway/explain/sender-findings.ts)
  *   users              in a file: a key of each domain that they send from
  *   return addresses   of each domain of `verp` and `srs`: it is what SPF judges that mail by, so the same
  *                      of its SPF; and MX records that lead here, or no report comes back. Those of
  *                      `smtp.feedback` too
- *   readers            that mail by MX to `postmaster`, and those of feedback and tls_reports, leads to them,
- *                      and not back here, where it would bounce
+ *   readers            that mail by MX to `postmaster`, and those of feedback and tls_reports, leads to hosts
+ *                      that are connected to, and not back here, where it would bounce
  *   reports            whether `dkim` has a key for the domain of `tls_reports.contact` (RFC 8460 3 wants
  *                      them signed), and, where it has any, for the host name, which reports to senders are
  *                      from
@@ -38,12 +38,15 @@ import { listAnswer } from '../gateway/inbound/blocklists.js';
 import { readUsers } from '../gateway/inbound/users-file.js';
 import { RelayPolicy } from '../gateway/inbound/policy/relay-policy.js';
 import { DEFERRED, OWN_ORIGIN } from '../gateway/mail-types.js';
+import type { RecipientResult } from '../gateway/mail-types.js';
 import { MxLookup } from '../gateway/outbound/mx-lookup.js';
 import type { MailWay } from '../gateway/outbound/pure/mail-exchangers.js';
 import { isIpv6, ownNames } from '../gateway/outbound/pure/source-choice.js';
 import type { MailSource } from '../gateway/outbound/pure/source-choice.js';
+import type { HostVerdict } from '../gateway/outbound/pure/public-address.js';
 import { checkSource } from '../gateway/outbound/source-check.js';
 import type { SourceVerdict } from '../gateway/outbound/source-check.js';
+import { judgedHost } from '../gateway/outbound/pure/public-address.js';
 import { createRouter } from '../gateway/queue/router.js';
 import { toAscii } from '../platform/node/idna.js';
 import type { LookUpHost, Resolver } from '../platform/resolver.js';
@@ -65,12 +68,19 @@ export async function dnsFindings(
   }
   const keys = publishedKeys(dkim);
   const domains = new Set(keys.domains);
+  const { usersFile } = config.smtp;
+  const ofUsers = usersFile === undefined ? [] : [...readUsers(usersFile).domains];
+  const rewritten = rewrittenDomains(config);
+  const isOfReports = !ofUsers.includes(host) && !rewritten.has(host);
   for (const domain of domains) {
-    const from = domain === host ? undefined : sources;
+    const from = domain === host && isOfReports ? undefined : sources;
     findings.push(...await domainFindings({ domain, keys: keys.of(domain) }, from, asker));
   }
-  findings.push(...unsignedUsers(config, domains, isSeen));
-  findings.push(...await returnFindings(config, domains, asker), ...await readerFindings(config, resolver));
+  if (isSeen || domains.size > 0) findings.push(...unsignedUsers(ofUsers, domains));
+  for (const domain of rewritten) {
+    if (!domains.has(domain)) findings.push(...await spfFindings(domain, sources, asker));
+  }
+  findings.push(...await returnFindings(config, rewritten, asker), ...await readerFindings(config, resolver));
   const contact = domainOf(config.tlsReports?.contact ?? '');
   if (contact !== '' && !domains.has(contact)) {
     const text = `reports on TLS are from ${contact} (tls_reports.contact), and dkim has no key for it: many `
@@ -105,58 +115,64 @@ async function hopFindings(
 }
 
 /** Who sends to next hops of the operator's alone, and signs nothing, leaves that to them. */
-function unsignedUsers(
-  { smtp: { usersFile } }: GatewayConfig, signed: ReadonlySet<string>, isSeen: boolean,
-): readonly DnsFinding[] {
-  if (usersFile === undefined || (!isSeen && signed.size === 0)) return [];
-  const without = [...readUsers(usersFile).domains].filter((domain) => !signed.has(domain)).sort();
+function unsignedUsers(ofUsers: readonly string[], signed: ReadonlySet<string>): readonly DnsFinding[] {
+  const without = ofUsers.filter((domain) => !signed.has(domain)).sort();
   if (without.length === 0) return [];
   const text = `users send from ${quotedNames(without)}, and dkim has no key for `
     + `${without.length === 1 ? 'it' : 'these'}: their mail gets no signature here`;
   return [{ verdict: 'advice', text }];
 }
 
-/** Of domains that our reverse-paths are in; `judged`: their SPF has been looked at. */
+/** Those that our reverse-paths are in. */
+function rewrittenDomains({ routes, smtp: { srs } }: GatewayConfig): ReadonlySet<string> {
+  const ofRoutes = routes.flatMap(({ verp }) => verp?.domain ?? []);
+  return new Set([...ofRoutes, ...(srs === undefined ? [] : [srs.domain])]);
+}
+
 async function returnFindings(
-  { hostName, sources, routes, smtp: { srs, feedback } }: GatewayConfig, judged: ReadonlySet<string>,
-  asker: Asker,
+  { hostName, smtp: { feedback } }: GatewayConfig, rewritten: ReadonlySet<string>, asker: Asker,
 ): Promise<DnsFinding[]> {
-  const rewritten = routes.flatMap(({ verp }) => verp?.domain ?? []);
-  if (srs !== undefined) rewritten.push(srs.domain);
+  const taking = new Set([...rewritten, ...(feedback === undefined ? [] : [domainOf(feedback.address)])]);
   const findings: DnsFinding[] = [];
-  for (const domain of new Set(rewritten)) {
-    if (judged.has(domain)) continue;
-    findings.push(...await spfFindings(domain, sources, asker));
-  }
-  const taking = feedback === undefined ? rewritten : [...rewritten, domainOf(feedback.address)];
-  for (const domain of new Set(taking)) findings.push(await mxFinding(domain, hostName.toLowerCase(), asker));
+  for (const domain of taking) findings.push(...await mxFindings(domain, hostName.toLowerCase(), asker));
   return findings;
 }
 
 /** Whether mail to the domain comes here. Behind a balancer its MX records have another name. */
-async function mxFinding(domain: string, host: string, asker: Asker): Promise<DnsFinding> {
+async function mxFindings(domain: string, host: string, asker: Asker): Promise<DnsFinding[]> {
   const answer = await asker.ask(domain, 'MX');
-  if (answer.kind === 'failed') return unknown('MX', domain, answer.why);
+  if (answer.kind === 'failed') return [unknown('MX', domain, answer.why)];
   const named = answer.kind === 'found' ? answer.records.map(({ exchange }) => exchange) : [];
-  if (named.includes(host)) return { verdict: 'good', text: `MX of ${domain} leads to ${host}` };
-  const names = named.filter((name) => name !== '').slice(0, MX_NAMES_MAX);
+  const names = [...new Set(named)].filter((name) => name !== '').slice(0, MX_NAMES_MAX);
   if (names.length === 0) {
     const what = named.length === 0 ? 'has no MX record' : 'says that it takes no mail (null MX)';
     const text = `${domain} ${what}: reports to it do not come back; publish "MX 10 ${host}."`;
-    return { verdict: 'bad', text };
+    return [{ verdict: 'bad', text }];
   }
-  const leads = `MX of ${domain} leads to ${names.join(', ')}`;
-  for (const name of names) {
-    const has = await hasAddress(name, asker);
-    if (typeof has !== 'boolean') return has;
-    if (has) continue;
-    const text = `${leads}, and ${name} has no address: reports to it do not come back by that; publish `
-      + `"MX 10 ${host}."`;
-    return { verdict: 'bad', text };
+  const has = await Promise.all(names.map((name) => hasAddress(name, asker)));
+  const dead = names.filter((_name, at) => has[at] === false);
+  const untold = has.find((each) => typeof each !== 'boolean');
+  // Those who send reports try all of them: one that has an address is enough.
+  if (untold !== undefined && !has.includes(true)) return [untold];
+  const leads = `MX of ${domain} leads to`;
+  if (dead.length === names.length) {
+    const mend = names.includes(host) ? `give ${host} an address` : `publish "MX 10 ${host}."`;
+    const what = names.length === 1 ? 'which has no address' : 'none of which has an address';
+    const text = `${leads} ${names.join(', ')}, ${what}: reports to it do not come back; ${mend}`;
+    return [{ verdict: 'bad', text }];
   }
-  const text = `${leads}, and not to ${host}: reports to it come back only if that leads to a gateway of `
-    + 'this group';
-  return { verdict: 'advice', text };
+  const findings = dead.map((name): DnsFinding => {
+    const text = `${leads} ${names.join(', ')}, and ${name} has no address: take it out, or give it an `
+      + 'address';
+    return { verdict: 'advice', text };
+  });
+  if (!names.includes(host)) {
+    const living = names.filter((name) => !dead.includes(name));
+    const text = `${leads} ${living.join(', ')}, and not to ${host}: reports to it come back only if that `
+      + 'leads to a gateway of this group';
+    findings.push({ verdict: 'advice', text });
+  } else if (!dead.includes(host)) findings.push({ verdict: 'good', text: `${leads} ${host}` });
+  return findings;
 }
 
 /** Of either family; or that nobody could tell. */
@@ -193,16 +209,33 @@ async function readerFindings(
     if (domain === '' || (hasTable && policy.isRelayDomain(domain))) continue;
     if (router.route(domain, 'mail', address, OWN_ORIGIN)?.nextHop.isByMx !== true) continue;
     const way = await new Promise<MailWay>((resolve) => { lookup.ask(domain, resolve); });
-    findings.push(readerFinding(`mail to ${address} (${key})`, way));
+    findings.push(await readerFinding(`mail to ${address} (${key})`, way, lookup));
   }
   return findings;
 }
 
-function readerFinding(mail: string, way: MailWay): DnsFinding {
-  if ('hosts' in way) {
-    return { verdict: 'good', text: `${mail} goes to ${way.hosts.map(({ name }) => name).join(', ')}` };
+async function readerFinding(mail: string, way: MailWay, lookup: MxLookup): Promise<DnsFinding> {
+  if ('why' in way) return strandedFinding(mail, way.why);
+  const names: string[] = [];
+  const whys: string[] = [];
+  let enhanced = '4.4.1';
+  for (const { name } of way.hosts) {
+    const { open, whys: ofHost, isUntold } = await new Promise<HostVerdict>((resolve) => {
+      lookup.addresses(name, (answers, isIpv6Only) => {
+        resolve(judgedHost(answers, isIpv6Only, lookup.allowsPrivate));
+      });
+    });
+    if (open.flat().length > 0) names.push(name);
+    else if (whys.length < HOSTS_TOLD_MAX) whys.push(`${name}: ${ofHost.join(', ')}`);
+    if (isUntold) enhanced = NO_ANSWER;
   }
-  const { status, enhanced, text: why } = way.why;
+  if (names.length > 0) return { verdict: 'good', text: `${mail} goes to ${names.join(', ')}` };
+  return strandedFinding(mail, { status: DEFERRED, enhanced, text: whys.join('; ') });
+}
+
+function strandedFinding(
+  mail: string, { status, enhanced, text: why }: Pick<RecipientResult, 'status' | 'enhanced' | 'text'>,
+): DnsFinding {
   if (enhanced === NO_ANSWER) return { verdict: 'unknown', text: `${mail}: ${why}` };
   const what = status === DEFERRED ? 'waits' : 'bounces';
   const text = `${mail} ${what} (${enhanced}): ${why}; name an address that is read elsewhere, or give its `
@@ -219,7 +252,9 @@ const LISTED = '127.0.0.2';
 const UNLISTED = '127.0.0.1';
 
 /** Of one domain: more are not looked at, and not shown. */
-const MX_NAMES_MAX = 3;
+const MX_NAMES_MAX = 10;
+/** Of hosts to which no mail can go. */
+const HOSTS_TOLD_MAX = 3;
 /** Enhanced status code of a way that the DNS did not tell (pure/mail-exchangers.ts). */
 const NO_ANSWER = '4.4.3';
 
@@ -289,8 +324,13 @@ async function hostAddressFinding(host: string, asker: Asker): Promise<DnsFindin
   const has = await hasAddress(host, asker);
   if (typeof has !== 'boolean') return has;
   if (has) return { verdict: 'good', text: `${host} (hostname) has an address` };
-  const text = `${host} (hostname) has no address: reports are from there, and many refuse mail of a domain `
-    + 'that the DNS does not know; publish A or AAAA';
+  const answer = await asker.ask(host, 'MX');
+  if (answer.kind === 'failed') return unknown('MX', host, answer.why);
+  if (answer.kind === 'found' && answer.records.some(({ exchange }) => exchange !== '')) {
+    return { verdict: 'good', text: `${host} (hostname) has an MX record` };
+  }
+  const text = `${host} (hostname) has neither an address nor an MX record: reports are from there, and many `
+    + 'refuse mail of a domain that the DNS does not know; publish A or AAAA';
   return { verdict: asker.ofSender, text };
 }
 

@@ -133,6 +133,19 @@ describe('config check --dns', () => {
     ]);
   });
 
+  for (const [who, more, users] of [
+    ['users', { smtp: { listen: ['127.0.0.1:2525'], users: 'users' } }, ['anna@GW.test']],
+    ['verp', { routes: [{ domain: '*', via: 'mx', verp: { domain: 'gw.test', secret_file: 'a.secret' } }] }, []],
+    ['srs', { smtp: { listen: ['127.0.0.1:2525'], srs: { domain: 'gw.test', secret_file: 'a.secret' } } }, []],
+  ] as const) {
+    test(`looks at SPF of the host name where mail is sent from it: ${who}`, async (t) => {
+      const dkim = [{ domain: 'gw.test', selector: 's1', key_file: 'key.pem' }];
+      const zone = { ...GOOD, 'PTR 2.0.0.127.in-addr.arpa': ['two.test'], 'A two.test': ['127.0.0.2'], 'TXT two.test': ['v=spf1 a -all'], 'MX gw.test': ['gw.test'], 'TXT s1._domainkey.gw.test': [publicRecord(publicKey)], 'TXT _dmarc.gw.test': ['v=DMARC1; p=none'] };
+      const [code, ...lines] = await check(t, zone, [{ address: '127.0.0.2', name: 'two.test' }], { ...more, dkim, users: await Promise.all(users.map((name) => scramLine(name, 'secret'))) });
+      assert.deepEqual([code, lines.filter((line) => line.includes('mail of gw.test'))], [1, ['! twinpost: dns: mail of gw.test by 127.0.0.2: SPF says fail']], lines.join('\n'));
+    });
+  }
+
   test('says with --quiet only what is not', async (t) => {
     assert.deepEqual(await check(t, GOOD, [], { isQuiet: true }), [0, NO_KEY]);
     assert.deepEqual(await check(t, { ...GOOD, 'TXT gw.test': [] }, [], { isQuiet: true }), [0, '! twinpost: dns: advice: gw.test has no SPF record', NO_KEY]);
@@ -232,9 +245,16 @@ describe('config check --dns', () => {
     assert.equal(six[0], 0, six.join('\n'));
     const [none, ...told] = await check(t, { ...OF_SOURCES, 'A gw.test': [] }, sources);
     assert.equal(none, 1);
-    assert.ok(told.includes('! twinpost: dns: gw.test (hostname) has no address: reports are from there, and many refuse mail of a domain that the DNS does not know; publish A or AAAA'), told.join('\n'));
-    const [late] = await check(t, { ...OF_SOURCES, 'A gw.test': 'fails' }, sources);
-    assert.equal(late, 3);
+    assert.ok(told.includes('! twinpost: dns: gw.test (hostname) has neither an address nor an MX record: reports are from there, and many refuse mail of a domain that the DNS does not know; publish A or AAAA'), told.join('\n'));
+    // What sends on takes an MX record for a domain that is there (RFC 5321 5.1); not one that says it takes no mail.
+    const byMx = await check(t, { ...OF_SOURCES, 'A gw.test': [], 'MX gw.test': ['mx.elsewhere.example'] }, sources);
+    assert.deepEqual([byMx[0], byMx.filter((line) => /hostname/.test(String(line)) && line !== NO_KEY)], [0, ['# dns: gw.test (hostname) has an MX record']]);
+    const [nullMx] = await check(t, { ...OF_SOURCES, 'A gw.test': [], 'MX gw.test': ['.'] }, sources);
+    assert.equal(nullMx, 1);
+    for (const type of ['A', 'MX']) {
+      const [late] = await check(t, { ...OF_SOURCES, 'A gw.test': [], [`${type} gw.test`]: 'fails' }, sources);
+      assert.equal(late, 3, type);
+    }
     const own = await check(t, { ...OF_SOURCES, 'PTR 2.0.0.127.in-addr.arpa': ['gw.test'], 'A gw.test': ['127.0.0.2'], 'TXT ours.example': ['v=spf1 a:gw.test -all'] }, [{ address: '127.0.0.2', name: 'gw.test' }]);
     assert.deepEqual([own[0], own.filter((line) => /hostname/.test(String(line)) && line !== NO_KEY)], [0, []]);
   });
@@ -259,8 +279,8 @@ describe('config check --dns', () => {
     tls_reports: { organization: 'Ours', contact: 'postmaster@tls.ours.example' },
   };
   const OF_RETURNS: Zone = {
-    ...OF_SOURCES, 'TXT bounces.ours.example': ['v=spf1 a:two.test include:six.test -all'], 'MX bounces.ours.example': ['other.test', 'GW.test'],
-    'TXT srs.ours.example': ['v=spf1 a:two.test -all'], 'MX srs.ours.example': ['mx.elsewhere.example'], 'A mx.elsewhere.example': ['192.0.2.25'],
+    ...OF_SOURCES, 'TXT bounces.ours.example': ['v=spf1 a:two.test include:six.test -all'], 'MX bounces.ours.example': ['other.test', 'GW.test'], 'A other.test': ['192.0.2.26'],
+    'TXT srs.ours.example': ['v=spf1 a:two.test -all'], 'MX srs.ours.example': ['mx.elsewhere.example'], 'A mx.elsewhere.example': ['93.184.216.34'],
     'MX tls.ours.example': ['mx.elsewhere.example'],
   };
 
@@ -280,8 +300,13 @@ describe('config check --dns', () => {
   });
 
   for (const [what, code, changed, line] of [
-    ['one name, which is unknown', 1, { 'MX srs.ours.example': ['mial1.test'] }, '! twinpost: dns: MX of srs.ours.example leads to mial1.test, and mial1.test has no address: reports to it do not come back by that; publish "MX 10 gw.test."'],
-    ['two names, and one is unknown', 1, { 'MX srs.ours.example': ['mx.elsewhere.example', 'mial1.test'] }, '! twinpost: dns: MX of srs.ours.example leads to mx.elsewhere.example, mial1.test, and mial1.test has no address: reports to it do not come back by that; publish "MX 10 gw.test."'],
+    ['one name, which is unknown', 1, { 'MX srs.ours.example': ['mial1.test'] }, '! twinpost: dns: MX of srs.ours.example leads to mial1.test, which has no address: reports to it do not come back; publish "MX 10 gw.test."'],
+    ['two names, and both are unknown', 1, { 'MX srs.ours.example': ['mial2.test', 'mial1.test'] }, '! twinpost: dns: MX of srs.ours.example leads to mial2.test, mial1.test, none of which has an address: reports to it do not come back; publish "MX 10 gw.test."'],
+    ['two names, and one is unknown', 0, { 'MX srs.ours.example': ['mx.elsewhere.example', 'mial1.test'] }, '! twinpost: dns: advice: MX of srs.ours.example leads to mx.elsewhere.example, mial1.test, and mial1.test has no address: take it out, or give it an address'],
+    ['two names, and one is unknown: what is said of the other', 0, { 'MX srs.ours.example': ['mial1.test', 'mx.elsewhere.example'] }, '! twinpost: dns: advice: MX of srs.ours.example leads to mx.elsewhere.example, and not to gw.test: reports to it come back only if that leads to a gateway of this group'],
+    ['our own and one that is unknown', 0, { 'MX srs.ours.example': ['gw.test', 'mial1.test'] }, '! twinpost: dns: advice: MX of srs.ours.example leads to gw.test, mial1.test, and mial1.test has no address: take it out, or give it an address'],
+    ['our own, which is unknown', 1, { 'MX srs.ours.example': ['gw.test'], 'A gw.test': [] }, '! twinpost: dns: MX of srs.ours.example leads to gw.test, which has no address: reports to it do not come back; give gw.test an address'],
+    ['our own and one that nobody tells of', 0, { 'MX srs.ours.example': ['gw.test', 'late.test'], 'A late.test': 'fails' }, '# dns: MX of srs.ours.example leads to gw.test'],
     ['a name of IPv6 alone', 0, { 'A mx.elsewhere.example': [], 'AAAA mx.elsewhere.example': ['::25'] }, '! twinpost: dns: advice: MX of srs.ours.example leads to mx.elsewhere.example, and not to gw.test: reports to it come back only if that leads to a gateway of this group'],
     ['a name that nobody tells of', 3, { 'A mx.elsewhere.example': 'fails' }, '! twinpost: dns: no answer on A of mx.elsewhere.example: 127.0.0.1: SERVFAIL'],
   ] as const) {
@@ -293,7 +318,7 @@ describe('config check --dns', () => {
     });
   }
 
-  const AWAY: Zone = { ...GOOD, 'MX ours.example': ['mx.elsewhere.example'], 'MX fbl.ours.example': ['gw.test'] };
+  const AWAY: Zone = { ...GOOD, 'MX ours.example': ['mx.elsewhere.example'], 'A mx.elsewhere.example': ['93.184.216.34'], 'MX fbl.ours.example': ['gw.test'] };
   const READ = {
     smtp: { listen: ['127.0.0.1:2525'], postmaster: 'ops@Ours.example', feedback: { address: 'fbl@fbl.ours.example', forward_to: 'abuse@ours.example' } },
     tls_reports: { organization: 'Ours', contact: 'tls@ours.example' },
@@ -315,6 +340,18 @@ describe('config check --dns', () => {
     const ofReturns = await check(t, AWAY, [], { smtp: { ...READ.smtp, postmaster: 'ops@fbl.ours.example' } });
     assert.deepEqual([ofReturns[0], readers(ofReturns)[0]], [1, `! twinpost: dns: mail to ops@fbl.ours.example (smtp.postmaster) ${why.replace('ours.example', 'fbl.ours.example')}`]);
   });
+
+  for (const [what, code, changed, told] of [
+    ['has no address', 1, { 'A mx.elsewhere.example': [], 'AAAA mx.elsewhere.example': [] }, '! twinpost: dns: mail to ops@ours.example (smtp.postmaster) waits (4.4.1): mx.elsewhere.example: it has no address; name an address that is read elsewhere, or give its domain a route to its mailboxes'],
+    ['has a private address', 1, { 'A mx.elsewhere.example': ['10.1.2.3'] }, '! twinpost: dns: mail to ops@ours.example (smtp.postmaster) waits (4.4.1): mx.elsewhere.example: 10.1.2.3 is a private address, which is not connected to (delivery.mx.allow_private_addresses); name an address that is read elsewhere, or give its domain a route to its mailboxes'],
+    ['is one that nobody tells of', 3, { 'A mx.elsewhere.example': 'fails' }, '! twinpost: dns: mail to ops@ours.example (smtp.postmaster): mx.elsewhere.example: no answer on its address: 127.0.0.1: SERVFAIL'],
+    ['stands beside one that has an address', 0, { 'A mx.elsewhere.example': [], 'MX ours.example': ['mx.elsewhere.example', 'two.elsewhere.example'], 'A two.elsewhere.example': ['93.184.216.34'] }, '# dns: mail to ops@ours.example (smtp.postmaster) goes to two.elsewhere.example'],
+  ] as const) {
+    test(`asks whether mail to readers can go to the host, which ${what}`, async (t) => {
+      const [seen, ...lines] = await check(t, { ...AWAY, ...changed }, [], { smtp: { listen: ['127.0.0.1:2525'], postmaster: 'ops@ours.example' } });
+      assert.deepEqual([seen, readers(lines)], [code, [told]]);
+    });
+  }
 
   test('does not ask of readers where a route leads to their mailboxes, and says when nobody answers', async (t) => {
     const routes = [{ domain: 'ours.example', via: 'smtp://127.0.0.1:26' }, { domain: '*', via: 'mx' }];

@@ -2,8 +2,9 @@
  * Which addresses that the DNS has of a host may be connected to. The DNS is in the hands of whoever owns a
  * domain: an MX that names 127.0.0.1, a neighbour in a private network, or the same behind a translator,
  * would have us bring mail to services that never offered to take it from anybody. Asked before each
- * connection (dial.ts, sts/sts-policies.ts, tls-reports/tls-reporter.ts), and by `explain`; reports tell of
- * no address of ours that is none of the Internet (tls-reports/tls-tally.ts). Pure.
+ * connection (dial.ts, sts/sts-policies.ts, tls-reports/tls-reporter.ts), and by `explain` and
+ * `config check --dns`; reports tell of no address of ours that is none of the Internet
+ * (tls-reports/tls-tally.ts). Pure.
  */
 import ipaddr from 'ipaddr.js';
 import type { DnsAnswer } from '../../../platform/resolver.js';
