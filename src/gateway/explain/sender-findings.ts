@@ -11,6 +11,7 @@
 import ipaddr from 'ipaddr.js';
 import type { DnsFinding } from '../../admin-api/explain.js';
 import type { PublishedKey } from '../dkim/node/public-record.js';
+import { keyFor } from '../inbound/sender-checks/node/dkim-key.js';
 import type { CheckedType } from '../inbound/sender-checks/node/check-messages.js';
 import type { MailSource } from '../outbound/pure/source-choice.js';
 import type { DnsAnswer, Resolver } from '../../platform/resolver.js';
@@ -34,6 +35,8 @@ const IS_DMARC = /^v\s*=\s*DMARC1\s*(?:;|$)/i;
 const ABOVE_LABELS_MAX = 7;
 
 const OTHER_KEY = 'has another key';
+/** So it is where a form in the web took one text of it (RFC 1035 3.3.14). */
+const CUT_KEY = 'has only the beginning of the key (p=); beyond 255 characters a record takes several texts';
 
 /** Of ipaddr.js. */
 const TRANSLATED: readonly string[] = ['private', 'carrierGradeNat', 'uniqueLocal'];
@@ -177,6 +180,11 @@ function otherKeyText({ name, record, file, sharedWith }: PublishedKey): string 
     + `(key_file), or publish "${record}" under a new selector`;
 }
 
+function isUsableKey(key: string, kind: string): boolean {
+  if (kind !== 'rsa' && kind !== 'ed25519') return false;
+  return 'type' in keyFor(`k=${kind}; p=${key}`, { algorithm: kind, isOfSubdomain: false });
+}
+
 /** As who verifies reads it (RFC 6376 3.6.1): why what is published does not serve; '' if it does. */
 function keyTrouble(found: string, wanted: string): string {
   const version = tagOf(found, 'v') || 'DKIM1';
@@ -187,8 +195,12 @@ function keyTrouble(found: string, wanted: string): string {
   if (new Set(names).size < names.length) return 'has a tag twice';
   const key = tagOf(found, 'p');
   if (key === '') return 'has an empty key (p=), which revokes it';
-  if (key !== tagOf(wanted, 'p')) return OTHER_KEY;
   const kind = tagOf(found, 'k') || 'rsa';
+  const wantedKey = tagOf(wanted, 'p');
+  if (key !== wantedKey) {
+    if (wantedKey.startsWith(key)) return CUT_KEY;
+    return isUsableKey(key, kind) ? OTHER_KEY : 'has no usable key (p=)';
+  }
   if (kind !== tagOf(wanted, 'k')) return `says that its key is of kind ${kind}`;
   const services = tagOf(found, 's') || '*';
   if (!services.split(':').some((service) => service === '*' || service === 'email')) {

@@ -1,21 +1,23 @@
 /** What the DNS says of a domain that is sent for, as who verifies reads it. Whole answers: dns-check.test.ts. */
 import assert from 'node:assert/strict';
+import { generateKeyPairSync } from 'node:crypto';
 import { test } from 'node:test';
 import { Asker, domainFindings } from '../../../../src/gateway/explain/sender-findings.js';
+import { publicRecord } from '../../../../src/gateway/dkim/node/public-record.js';
 import type { DnsAnswer, Resolver } from '../../../../src/platform/resolver.js';
 
 const KEY = 's1._domainkey.ours.example';
 const RECORD = 'v=DKIM1; k=rsa; p=AAAA';
 
 /** Of its key, SPF and DMARC, in this order. */
-async function found(zone: Readonly<Record<string, readonly string[]>>, sharedWith = ''): Promise<readonly string[]> {
+async function found(zone: Readonly<Record<string, readonly string[]>>, sharedWith = '', record = RECORD): Promise<readonly string[]> {
   const resolver: Resolver = {
     ask: (name, type, done) => {
       const records = zone[name];
       done((records === undefined ? { kind: 'no-name', isAuthentic: false } : { kind: 'found', records, isAuthentic: false }) as DnsAnswer<typeof type>);
     },
   };
-  const findings = await domainFindings({ domain: 'ours.example', keys: [{ name: KEY, record: RECORD, file: 'a.pem', sharedWith }] }, [], new Asker(resolver, true));
+  const findings = await domainFindings({ domain: 'ours.example', keys: [{ name: KEY, record, file: 'a.pem', sharedWith }] }, [], new Asker(resolver, true));
   return findings.map(({ verdict, text }) => `${verdict}: ${text}`);
 }
 
@@ -31,9 +33,23 @@ test('a key counts by its tags: its version first, and each once', async () => {
 
 test('another key under the name is not to be replaced: mail that was signed with it is under way', async () => {
   const told = (shared: string): string => `bad: ${KEY} has another key than 'a.pem'${shared}: name the file whose key is published there (key_file), or publish "${RECORD}" under a new selector`;
-  const zone = { [KEY]: ['v=DKIM1; k=rsa; p=BBBB'] };
-  assert.equal((await found(zone))[0], told(''));
-  assert.equal((await found(zone, 's1._domainkey.news.ours.example'))[0], told(' (key_file of s1._domainkey.news.ours.example, too)'));
+  const rsa = generateKeyPairSync('rsa', { modulusLength: 1024 }).publicKey;
+  const pkcs1 = `v=DKIM1; p=${rsa.export({ type: 'pkcs1', format: 'der' }).toString('base64')}`;
+  for (const record of [publicRecord(rsa), pkcs1, publicRecord(generateKeyPairSync('ed25519').publicKey)]) {
+    assert.equal((await found({ [KEY]: [record] }))[0], told(''), record);
+    assert.equal((await found({ [KEY]: [record] }, 's1._domainkey.news.ours.example'))[0], told(' (key_file of s1._domainkey.news.ours.example, too)'));
+  }
+});
+
+test('what is published is no key, or a part of ours: it is published anew under its name', async () => {
+  const wanted = publicRecord(generateKeyPairSync('rsa', { modulusLength: 2048 }).publicKey);
+  const told = (what: string): string => `bad: ${KEY} ${what}: publish "${wanted}"`;
+  const cut = 'has only the beginning of the key (p=); beyond 255 characters a record takes several texts';
+  for (const [record, what] of [
+    [wanted.slice(0, 255), cut], [wanted.slice(0, -8), cut],
+    ['v=DKIM1; k=rsa; p=MIIBIjANBgkqhkiG', cut], ['v=DKIM1; k=rsa; p=AAAABBBB', 'has no usable key (p=)'],
+    ['v=DKIM1; k=ed25519; p=AAAABBBB', 'has no usable key (p=)'],
+  ] as const) assert.equal((await found({ [KEY]: [record] }, '', wanted))[0], told(what), record);
 });
 
 test('a record of SPF or DMARC is one by all of its first word', async () => {

@@ -11,7 +11,7 @@ const QUESTION = {
 };
 
 const ZONE: Readonly<Record<string, string>> = {
-  'TXT s1._domainkey.ours.example': 'v=DKIM1; k=rsa; p=BBBB', 'TXT ours.example': 'v=spf1 include:spf.example -all', 'TXT spf.example': 'v=spf1 ip4:192.0.2.0/24 -all',
+  'TXT s1._domainkey.ours.example': 'v=DKIM1; k=ed25519; p=11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=', 'TXT ours.example': 'v=spf1 include:spf.example -all', 'TXT spf.example': 'v=spf1 ip4:192.0.2.0/24 -all',
   'TXT _dmarc.ours.example': 'v=DMARC1; p=reject',
 };
 
