@@ -24,7 +24,7 @@
  */
 import { createDecipheriv, createHash, createHmac } from 'node:crypto';
 import type { CipherGCMTypes } from 'node:crypto';
-import { PiecedOctets } from '../../base/pieced-octets.js';
+import { PiecedOctets } from './pieced-octets.js';
 import { TOO_MANY, whyNotBounded } from './bounded-chain.js';
 
 /** Of a message that is kept until it is whole: of certificates, with their extensions. */
