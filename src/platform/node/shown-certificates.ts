@@ -24,8 +24,8 @@
  */
 import { createDecipheriv, createHash, createHmac } from 'node:crypto';
 import type { CipherGCMTypes } from 'node:crypto';
-import { PiecedOctets } from './pieced-octets.js';
 import { TOO_MANY, whyNotBounded } from './bounded-chain.js';
+import { PiecedOctets } from './pieced-octets.js';
 
 /** Of a message that is kept until it is whole: of certificates, with their extensions. */
 const MESSAGE_BYTES_MAX = 64 * 1024;
