@@ -77,7 +77,9 @@ function octetsOf(der: Uint8Array, { from, end }: Element): number {
  * has read in its own way, which need not be the same. `rest`: what is signed behind it. Undefined: there is
  * none where it should be.
  */
-export function publicKeyIn(der: Uint8Array): { key: Uint8Array; rest: Uint8Array } | undefined {
+export function publicKeyIn(
+  der: Uint8Array,
+): { key: Uint8Array; issuerBytes: number; rest: Uint8Array } | undefined {
   const certificate = elementAt(der, 0);
   if (certificate?.tag !== SEQUENCE) return undefined;
   const signed = elementAt(der, certificate.from, certificate.end);
@@ -86,14 +88,10 @@ export function publicKeyIn(der: Uint8Array): { key: Uint8Array; rest: Uint8Arra
   const at = first?.tag === VERSION ? first.end : signed.from;
   // Serial number, signature, issuer, validity, subject, key.
   const fields = elementsAt(der, at, signed.end, [INTEGER, SEQUENCE, SEQUENCE, SEQUENCE, SEQUENCE, SEQUENCE]);
-  const before = fields?.[4];
-  const key = fields?.[5];
-  if (before === undefined || key === undefined) return undefined;
-  return { key: der.subarray(before.end, key.end), rest: der.subarray(key.end, signed.end) };
-}
-
-/** Of a certificate. */
-export function hasBoundedKey(der: Uint8Array): boolean {
-  const found = publicKeyIn(der);
-  return found !== undefined && boundedKindOf(found.key) !== undefined;
+  const [, , issuer, , before, key] = fields ?? [];
+  if (issuer === undefined || before === undefined || key === undefined) return undefined;
+  return {
+    key: der.subarray(before.end, key.end), issuerBytes: issuer.end - issuer.from,
+    rest: der.subarray(key.end, signed.end),
+  };
 }

@@ -16,9 +16,8 @@
  * | 1        | its public key (SPKI) | | 1, 2     | SHA-256, SHA-512            |
  * | others   | unusable              | | others   | unusable                    |
  *
- * A record whose association can't be what its numbers say is unusable as well, and so is one whose key takes
- * long. Of records that differ in
- * their digest only the stronger ones count (RFC 7671 9).
+ * A record whose association can't be what its numbers say is unusable as well, and so is one that takes
+ * long. Of records that differ in their digest only the stronger ones count (RFC 7671 9).
  *
  * DEVIATION (RFC 5280 6.1): path lengths, name constraints and policies are not looked at. Who issues below a
  * trust anchor is the choice of the domain that names it.
@@ -31,7 +30,8 @@ import type { KeyObject } from 'node:crypto';
 import type { DetailedPeerCertificate } from 'node:tls';
 import type { TlsaData } from '../resolver.js';
 import type { DaneTerms } from '../transport.js';
-import { boundedKindOf, hasBoundedKey, publicKeyIn } from './bounded-key.js';
+import { whyNotBounded } from './bounded-chain.js';
+import { boundedKindOf, publicKeyIn } from './bounded-key.js';
 
 const DANE_TA = 2;
 const DANE_EE = 3;
@@ -161,7 +161,7 @@ function isKnown({ usage, selector, matching, association }: TlsaData): boolean 
 function isRead({ selector, matching, association }: TlsaData): boolean {
   if (matching !== WHOLE) return true;
   const isKey = selector === PUBLIC_KEY;
-  if (isKey ? boundedKindOf(association) === undefined : !hasBoundedKey(association)) return false;
+  if (isKey ? boundedKindOf(association) === undefined : whyNotBounded([association]) !== '') return false;
   try {
     if (isKey) keyOf(association);
     return isKey || Buffer.compare(new X509Certificate(association).raw, association) === 0;

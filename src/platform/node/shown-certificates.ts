@@ -31,6 +31,8 @@ import { PiecedOctets } from './pieced-octets.js';
 const MESSAGE_BYTES_MAX = 64 * 1024;
 
 const HEADER_BYTES = 5;
+/** RFC 5246 6.2.3; RFC 8446 5.2 lets it have less. */
+const RECORD_BYTES_MAX = HEADER_BYTES + 16 * 1024 + 2048;
 const TAG_BYTES = 16;
 const OF_SSL_2 = 0x80;
 const MAJOR_VERSION = 3;
@@ -117,8 +119,9 @@ export class ShownCertificates {
     while (!this.#isOver && came.length - at >= HEADER_BYTES) {
       const type = came[at] ?? 0;
       if ((type & OF_SSL_2) !== 0) return 'it does not begin with a record of TLS';
-      const isRecord = came[at + 1] === MAJOR_VERSION;
-      const end = isRecord ? at + HEADER_BYTES + came.readUInt16BE(at + 3) : came.length;
+      const recordBytes = HEADER_BYTES + came.readUInt16BE(at + 3);
+      const isRecord = came[at + 1] === MAJOR_VERSION && recordBytes <= RECORD_BYTES_MAX;
+      const end = isRecord ? at + recordBytes : came.length;
       if (came.length < end) break;
       if (type !== HANDSHAKE && this.#keys.length === 0 && given < at) {
         give(came.subarray(given, at));

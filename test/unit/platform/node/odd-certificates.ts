@@ -29,9 +29,12 @@ export function extension(oid: string, value: Uint8Array): Buffer {
   return element(0x30, element(0x06, Buffer.from(oid, 'hex')), element(0x04, value));
 }
 
-/** By nobody, for nobody. */
-export function certificateOf(spki: Uint8Array, extensions: readonly Uint8Array[] = []): Buffer {
-  const name = Buffer.from('300c310a300806035504030c0178', 'hex');
+export function nameOf(text: string): Buffer {
+  return element(0x30, element(0x31, element(0x30, Buffer.from('0603550403', 'hex'), element(0x0c, Buffer.from(text)))));
+}
+
+/** By whom and for whom the name is. */
+export function certificateOf(spki: Uint8Array, extensions: readonly Uint8Array[] = [], name = nameOf('x')): Buffer {
   const signed = Buffer.from('300a06082a8648ce3d040302', 'hex');
   const times = ['250101000000Z', '350101000000Z'].map((time) => element(0x17, Buffer.from(time, 'latin1')));
   const shown = element(0x30, Buffer.from('a003020102020101', 'hex'), signed, name, element(0x30, ...times), name, spki, ...(extensions.length === 0 ? [] : [element(0xa3, element(0x30, ...extensions))]));
