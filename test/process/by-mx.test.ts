@@ -85,13 +85,13 @@ test('a resolver that is dead stands in status, metrics and log, until it answer
   await talk.say('QUIT');
   const why = `127.0.0.1:${String(names.port)}: SERVFAIL`;
   await until('the status says so', async () => (await cluster.status()).dns_away === why, 30_000, cluster.gateway);
-  assert.match(cluster.gateway.log(), /"event":"dns".*no resolver answers/);
+  await until('the log says so', () => /"event":"dns".*no resolver answers/.test(cluster.gateway.log()), 10_000, cluster.gateway);
   const scraped = await (await fetch(`http://127.0.0.1:${String(cluster.adminPort)}/metrics`)).text();
   assert.match(scraped, /^twinpost_dns_up 0$/m);
   assert.match(scraped, /^twinpost_connections_failed_total 0$/m);
   isDead = false;
   await until('it is over', async () => (await cluster.status()).dns_away === '', 30_000, cluster.gateway);
-  assert.match(cluster.gateway.log(), /"event":"dns".*a resolver answers again/);
+  await until('the log says that', () => /"event":"dns".*a resolver answers again/.test(cluster.gateway.log()), 10_000, cluster.gateway);
 });
 
 test('a site is suspended for all domains whose mail it takes, when the DNS has named it and before it is connected to', { timeout: 240_000 }, async (t) => {
