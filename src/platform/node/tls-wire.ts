@@ -27,7 +27,7 @@ import type { Shower } from './shown-certificates.js';
 
 /** At 40 µs for a KeyUpdate that asks for an answer, the shortest of records: 6 ms. */
 const PIECE_BYTES = 4 * 1024;
-/** Of one read; so much a connection may hold. */
+/** Of one read; so much a connection may hold, and 80 KiB more until its certificates are looked at. */
 export const WIRE_BUFFER_BYTES = 16 * 1024;
 /** TLS is given so much while the socket does not take what it wrote. */
 const UNTAKEN_BYTES_MAX = 256 * 1024;

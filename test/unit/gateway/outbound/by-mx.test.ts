@@ -11,6 +11,7 @@ import { until } from '../../register/real-world.js';
 import { SILENCE, TTL_S, a, mx, ofSource, stage } from './mx-stage.js';
 import type { Scripted } from '../../platform/node/dns/name-server.js';
 import type { Stage } from './mx-stage.js';
+import type { ScriptedServer } from './scripted-server.js';
 
 const certificates = makeCertificates();
 const needsTls = { skip: certificates === undefined ? 'openssl is missing' : false };
@@ -28,6 +29,17 @@ const NONE_FOR_LONG: Scripted = {
 
 function accepted(stage: Stage): Record<string, number> {
   return Object.fromEntries([...stage.hosts].map(([address, { accepted: all }]) => [address, all.length]));
+}
+
+/** Of late.example: the preferred host refuses in its greeting, the other one has not greeted yet. */
+function refusingAndLate(it: Stage): readonly [ScriptedServer, ScriptedServer] {
+  it.zone.set('MX late.example', mx([10, 'a.late.example'], [20, 'b.late.example']));
+  it.zone.set('A a.late.example', a('127.0.0.1')).set('A b.late.example', a('127.0.0.2'));
+  const [first, second] = [it.hosts.get('127.0.0.1'), it.hosts.get('127.0.0.2')];
+  assert.ok(first !== undefined && second !== undefined);
+  first.answer = (verb) => (verb === 'GREETING' ? '421 not now' : undefined);
+  second.answer = (verb) => (verb === 'GREETING' ? '' : undefined);
+  return [first, second];
 }
 
 describe('mail by MX', () => {
@@ -97,12 +109,7 @@ describe('mail by MX', () => {
 
   test('waits for a host that greets late, however often the one before it fails meanwhile', async (t) => {
     const it = await stage(t, ['127.0.0.1', '127.0.0.2'], {}, { backoffFirstMs: 10, backoffMaxMs: 10 });
-    it.zone.set('MX late.example', mx([10, 'a.late.example'], [20, 'b.late.example']));
-    it.zone.set('A a.late.example', a('127.0.0.1')).set('A b.late.example', a('127.0.0.2'));
-    const [first, second] = [it.hosts.get('127.0.0.1'), it.hosts.get('127.0.0.2')];
-    assert.ok(first !== undefined && second !== undefined);
-    first.answer = (verb) => (verb === 'GREETING' ? '421 not now' : undefined);
-    second.answer = (verb) => (verb === 'GREETING' ? '' : undefined);
+    const [first, second] = refusingAndLate(it);
     const queue = it.send('late.example', 1);
     for (const entry of [2, 3]) it.source.put(queue, entry, 'x\r\n');
     it.dispatcher.onReady(queue);
@@ -114,12 +121,7 @@ describe('mail by MX', () => {
 
   test('is given back once the last host that could have taken it fails as well', async (t) => {
     const it = await stage(t, ['127.0.0.1', '127.0.0.2'], {}, { backoffFirstMs: 60_000, backoffMaxMs: 60_000 });
-    it.zone.set('MX late.example', mx([10, 'a.late.example'], [20, 'b.late.example']));
-    it.zone.set('A a.late.example', a('127.0.0.1')).set('A b.late.example', a('127.0.0.2'));
-    const [first, second] = [it.hosts.get('127.0.0.1'), it.hosts.get('127.0.0.2')];
-    assert.ok(first !== undefined && second !== undefined);
-    first.answer = (verb) => (verb === 'GREETING' ? '421 not now' : undefined);
-    second.answer = (verb) => (verb === 'GREETING' ? '' : undefined);
+    const [, second] = refusingAndLate(it);
     it.send('late.example', 1);
     await until(() => second.connections === 1, 'the second is tried');
     assert.equal(it.source.ended.length, 0);
